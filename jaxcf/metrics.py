@@ -83,14 +83,7 @@ class Bins(NamedTuple):
 
 
 def evaluate(predicted: ArrayLike, stars: ArrayLike, scale: RatingScale) -> Evaluation:
-    """Sum the errors of predictions [N] of ratings [N], in float64."""
-    return by_group(predicted, stars, scale, np.zeros(np.shape(stars), np.int32), 1)[0]
-
-
-def by_group(
-    predicted: ArrayLike, stars: ArrayLike, scale: RatingScale, group: ArrayLike, number: int
-) -> list[Evaluation]:
-    """Evaluate each of `number` groups of ratings; a rating whose group is negative is in none.
+    """Sum the errors of predictions [N] of ratings [N], in float64.
 
     Raises:
         ValueError: a prediction that is not a number.
@@ -98,30 +91,26 @@ def by_group(
     predicted, stars = np.asarray(predicted, np.float64), np.asarray(stars, np.float64)
     if predicted.shape != stars.shape or not np.isfinite(predicted).all():
         raise ValueError(f"predictions {predicted.shape} of {stars.shape} ratings, or some not finite")
-    inside = np.asarray(group) >= 0
-    group = np.asarray(group)[inside]
     error, clipped = predicted - stars, scale.clip(predicted) - stars
-    sizes = {
-        "squared": error**2,
-        "squared_clipped": clipped**2,
-        "absolute": np.abs(error),
-        "absolute_clipped": np.abs(clipped),
-    }
-    columns = {name: np.bincount(group, size[inside], number).tolist() for name, size in sizes.items()}
-    columns["count"] = np.bincount(group, minlength=number).tolist()
-    return [Evaluation(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+    return Evaluation(
+        squared=float(np.sum(error**2)),
+        squared_clipped=float(np.sum(clipped**2)),
+        absolute=float(np.sum(np.abs(error))),
+        absolute_clipped=float(np.sum(np.abs(clipped))),
+        count=len(stars),
+    )
 
 
-def bins(counts: ArrayLike, number: int = 10, least: int = 1) -> Bins:
+def bins(counts: ArrayLike, number: int = 10) -> Bins:
     """Put users into bins of equal size by their training ratings, [num_users].
 
     Sizes differ by at most one. Users with equally many ratings may come into neighbouring bins, in the order
-    of their indices; users with fewer than `least` are in no bin. Source: Mnih 2010, §5.4.5-5.4.6, Figures 5.4 and
+    of their indices; users without are in no bin. Source: Mnih 2010, §5.4.5-5.4.6, Figures 5.4 and
     5.6-5.8.
     """
     counts = np.asarray(counts)
     order = np.argsort(counts, kind="stable")
-    order = order[counts[order] >= least]
+    order = order[counts[order] > 0]
     ends = np.arange(number + 1) * len(order) // number
     of = np.full(len(counts), -1, np.int32)
     of[order] = np.repeat(np.arange(number, dtype=np.int32), np.diff(ends))

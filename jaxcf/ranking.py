@@ -74,7 +74,7 @@ class Ranking:
 
     @property
     def ndcg(self) -> float:
-        """DCG / the best possible DCG, averaged over users; DCG = Σ_{place p=1}^k gain / log2(p + 1)."""
+        """DCG / the best possible DCG, averaged over users; DCG = Σ 1 / log2(p + 1) over places p of relevant items."""
         return _mean(self.ndcgs)
 
     @property
@@ -103,29 +103,28 @@ def _mean(values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
     return float(np.mean(values)) if len(values) else math.nan
 
 
-def rank(query: ArrayLike, scores: ArrayLike, gains: ArrayLike, k: int = 10) -> Ranking:
+def rank(query: ArrayLike, scores: ArrayLike, relevant: ArrayLike, k: int = 10) -> Ranking:
     """Rank each query's (user's) items by falling score.
 
     Args:
         query: the query (user) of each item, integers [N] in any order.
         scores: what items are ranked by, [N]: predicted stars.
-        gains: what finding an item is worth, [N], ≥ 0; relevant is what has a gain above 0. Ones and zeros give the
-            binary NDCG.
+        relevant: whether an item was worth finding, bool [N].
         k: places, at least 1; a list shorter than k counts as filled up with irrelevant items.
 
     Returns:
         measures of the queries that have a relevant item, each the expected value over orders of equal scores.
     """
     query, scores = np.asarray(query), np.asarray(scores, np.float64)
-    gains = np.asarray(gains, np.float64)
-    if k < 1 or not np.isfinite(scores).all() or (gains < 0).any():
-        raise ValueError("scores must be finite, gains not negative, and k at least 1")
+    found = np.asarray(relevant, bool)
+    if k < 1 or not np.isfinite(scores).all():
+        raise ValueError("scores must be finite, and k at least 1")
     if len(query) == 0:
         return Ranking(k)
     # the discounts of the first p places, summed
     discounts = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2.0, k + 2)))])
     order = np.lexsort((-scores, query))
-    query, scores, gains = query[order], scores[order], gains[order]
+    query, scores, found = query[order], scores[order], found[order]
     new_query = np.concatenate([[True], query[1:] != query[:-1]])
     starts = np.flatnonzero(new_query)
     number = np.cumsum(new_query) - 1  # of the query, from 0
@@ -134,16 +133,12 @@ def rank(query: ArrayLike, scores: ArrayLike, gains: ArrayLike, k: int = 10) -> 
     length = np.diff(np.append(ties, len(query)))
     first = np.minimum(ties - starts[owner], k)  # the places of a group of ties, from 0, as far as they count
     after = np.minimum(ties - starts[owner] + length, k)
-    relevant = np.add.reduceat((gains > 0).astype(np.float64), ties)
-    gain = np.add.reduceat(gains, ties)
+    tied = np.add.reduceat(found.astype(np.float64), ties)  # relevant items of each group
     count = len(starts)
-    hits = np.bincount(owner, relevant * (after - first) / length, count)
-    dcg = np.bincount(owner, gain * (discounts[after] - discounts[first]) / length, count)
-    best = np.lexsort((-gains, query))
-    place = np.arange(len(query)) - starts[number]
-    discount = np.diff(discounts, append=discounts[-1])[np.minimum(place, k)]  # 0 from place k on
-    ideal = np.bincount(number, gains[best] * discount, count)
-    wanted = np.bincount(owner, relevant, count)
+    hits = np.bincount(owner, tied * (after - first) / length, count)
+    dcg = np.bincount(owner, tied * (discounts[after] - discounts[first]) / length, count)
+    wanted = np.bincount(owner, tied, count)
+    ideal = discounts[np.minimum(wanted, k).astype(np.int64)]
     some = wanted > 0
     return Ranking(
         k,

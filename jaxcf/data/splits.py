@@ -32,7 +32,6 @@ class HeldOut(NamedTuple):
     train: Ratings  # of the other users
     known: Ratings  # ratings of held-out users that a model may be given
     queried: Ratings  # ratings of held-out users to predict
-    users: NDArray[np.int32]  # the held-out users, ascending
 
 
 def random_parts(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
@@ -143,9 +142,7 @@ def users(key: jax.Array, ratings: Ratings, share: float = 0.1) -> HeldOut:
     first = np.searchsorted(user, user)  # position of the user's first rating
     queried = np.zeros(len(out), bool)
     queried[rows[order]] = np.arange(len(rows)) - first < counts[user] // 2
-    return HeldOut(
-        take(ratings, ~out), take(ratings, out & ~queried), take(ratings, queried), held_out.astype(np.int32)
-    )
+    return HeldOut(take(ratings, ~out), take(ratings, out & ~queried), take(ratings, queried))
 
 
 def carve(key: jax.Array, data: Dataset, share: float = 0.05) -> Dataset:

@@ -157,6 +157,8 @@ class Model:
         the order (Lauly et al. 2017, Eq. 31); or estimates, if it is estimated from one order each.
         """
         predicts = self.require(PredictsDocuments, "document_log_probs")
+        require_number(orderings, "orderings", int)
+        require_number(seed, "seed", int, **SEED)
         with self._precision():
             return predicts.log_probs(self, documents, orderings, seed)
 
@@ -174,6 +176,7 @@ class Model:
         Documents without words do not count. None for models that do not estimate probabilities of documents together.
         """
         predicts = self.require(PredictsDocuments, "document_standard_error")
+        require_number(seed, "seed", int, **SEED)
         if predicts.standard_error is None:
             return None
         with self._precision():
@@ -252,6 +255,7 @@ class Model:
         """
         self.require(PredictsWords, "sample")
         require_number(lines, "lines", int)
+        require_number(longest, "longest", int)
         require_number(temperature, "temperature", float, low=0.01)
         require_number(seed, "seed", int, **SEED)
         words = self._given_words(prefix)

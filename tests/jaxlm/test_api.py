@@ -97,6 +97,9 @@ def test_documents_are_given_likewise():
     found = model.evaluate(documents[:4])
     assert found.documents == 4
     assert model.perplexity(documents[:4]) == found.perplexity
+    for name, wrong in (("orderings", 0), ("orderings", 2.5), ("seed", -1), ("seed", "1")):
+        with pytest.raises(UserError, match=rf"invalid value .* \({name}\)"):
+            model.perplexity(documents[:4], **{name: wrong})
 
 
 def test_a_text_may_be_the_only_column_of_a_data_frame(lines, counted):

@@ -51,6 +51,9 @@ def test_a_line_depends_on_seed_and_number_alone(place, name):
     assert lines != [sentence(model, 6, k)[0] for k in range(6)]
     with pytest.raises(UserError, match=r"invalid value -1 \(seed\)"):
         model.sample(seed=-1)
+    for wrong in (0, "5"):
+        with pytest.raises(UserError, match=rf"invalid value {wrong!r} \(longest\)"):
+            model.sample(longest=wrong)
 
 
 def test_a_prefix_begins_each_line_and_counts_to_its_length():

@@ -34,7 +34,7 @@ from jaxlm.contract import (
 from jaxlm.data.corpus import reading_of
 from jaxlm.data.documents.options import DocumentReading
 from jaxlm.data.encoding import encode
-from jaxlm.data.files import Reading
+from jaxlm.data.files import EOS, Reading, line_end_as_word
 from jaxlm.data.given import Text, as_files
 from jaxlm.data.vocabulary import CLOSED_ADVICE, Vocabulary
 from jaxlm.tasks import documents as tasks_of_documents
@@ -111,9 +111,10 @@ class Model:
                 prepared as the training text was, as in lower case; a list of words is taken as it is.
 
         Raises:
-            UserError: an unknown word where the vocabulary has no <unk>; a model without a distribution.
+            UserError: an unknown word where the vocabulary has no <unk>; <eos> is one of the words; a model without a
+                distribution.
         """
-        history = self.encode(self._given_words(context) if isinstance(context, str) else context)
+        history = self.encode_line(self._given_words(context) if isinstance(context, str) else context)
         with self._precision():
             return self.require(PredictsWords, "log_prob").log_prob(self, history)
 
@@ -316,18 +317,30 @@ class Model:
         """Compute `score` of many sentences at once."""
         if isinstance(sentences, str):
             raise UserError("scores are of a list of sentences", "sentences", "use score for one")
-        lines = [self.encode(self._given_words(sentence), end=True) for sentence in sentences]
+        lines = [self.encode_line(self._given_words(sentence), end=True) for sentence in sentences]
         if not lines:
             return []
         log_probs = self.event_log_probs(np.concatenate(lines), fresh_lines=True) / np.log(10)
         starts = np.cumsum([0] + [len(line) for line in lines[:-1]])
         return np.add.reduceat(log_probs, starts).tolist()
 
-    def encode(self, words: Sequence[str], end: bool = False) -> np.ndarray:
-        """Return ids of words, int32, followed by <eos> if `end`; an unknown word is <unk>."""
+    def encode_line(self, words: Sequence[str], end: bool = False, where: object | None = None) -> np.ndarray:
+        """Return ids of the words of one line as `encode` does; raises UserError where <eos> is one of them, too."""
+        if EOS in words:
+            raise line_end_as_word(where)
+        return self.encode(words, end, where)
+
+    def encode(self, words: Sequence[str], end: bool = False, where: object | None = None) -> np.ndarray:
+        """Return ids of words, int32, followed by <eos> if `end`; an unknown word is <unk>.
+
+        where: where the words are from, for messages.
+
+        Raises:
+            NotInTraining: an unknown word where the vocabulary has no <unk>.
+        """
         vocabulary = self.vocabulary
         ids = [vocabulary.ids.get(word, vocabulary.unk) for word in words]
         if None in ids:
             unknown = words[ids.index(None)]
-            raise NotInTraining(f"unknown word {unknown!r}", do=CLOSED_ADVICE)
+            raise NotInTraining(f"unknown word {unknown!r}", where, CLOSED_ADVICE)
         return np.array(ids + [vocabulary.eos] * end, np.int32)

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from jaxfit.cli import options
 from jaxfit.cli.command import note, print_json
 from jaxfit.cli.parser import Parser
-from jaxfit.errors import NotInTraining, UserError
+from jaxfit.errors import UserError
 from jaxlm.cli import model_command
 from jaxlm.contract import PredictsWords
-from jaxlm.data.files import EOS
-from jaxlm.data.vocabulary import CLOSED_ADVICE, UNK
+from jaxlm.data.vocabulary import UNK
 from jaxlm.model_files import load
 from jaxlm.tasks import completion, intervals, rescoring
 from jaxlm.tasks.evaluate import LN10
@@ -226,18 +225,8 @@ def _log10(args: argparse.Namespace, model: Model, sentences: Iterable[tuple[str
         prepared = " ".join(prepare(text).split())
         if prepared not in place:
             words = prepared.split()
-            _require_known(model, words, where)
+            model.encode_line(words, where=where)  # for its errors, of which the place is known here
             unknown.append(sum(word not in known for word in words))
         index.append(place.setdefault(prepared, len(place)))
     share = model.vocabulary.log_share_of_unknown / LN10
     return np.maximum(model.scores(list(place)) + share * np.array(unknown), LEAST)[index]
-
-
-def _require_known(model: Model, words: list[str], where: str) -> None:
-    """Raise a UserError for a word that the model cannot score."""
-    if EOS in words:
-        raise UserError(f"the line-end marker {EOS} is a word of the sentence", where, "remove it")
-    if model.vocabulary.unk is None:
-        for word in words:
-            if word not in model.vocabulary.ids:
-                raise NotInTraining(f"unknown word {word!r}", where, CLOSED_ADVICE)

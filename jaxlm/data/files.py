@@ -121,6 +121,12 @@ def split(text: str) -> list[bytes]:
     return text.encode().replace(b"\n", b" <eos> ").split()
 
 
+def line_end_as_word(where: object | None = None) -> UserError:
+    """Return the error of a text in which `<eos>` is a word."""
+    what = f"the text contains the line-end marker {EOS} as a word"
+    return UserError(what, where, "remove it: it is added at each line end")
+
+
 def tokens(files: Sequence[Source], reading: Reading) -> Iterator[tuple[list[bytes], str, int]]:
     """Split files into words, with `<eos>` for each line end.
 
@@ -136,9 +142,7 @@ def tokens(files: Sequence[Source], reading: Reading) -> Iterator[tuple[list[byt
         for text in chunks(path, reading):
             marker = re.search(r"(?<!\S)<eos>(?!\S)", text) if EOS in text else None
             if marker:
-                where = f"{path}, line {lines + text.count(chr(10), 0, marker.start()) + 1}"
-                do = "remove it: it is added at each line end"
-                raise UserError(f"the text contains the line-end marker {EOS} as a word", where, do)
+                raise line_end_as_word(f"{path}, line {lines + text.count(chr(10), 0, marker.start()) + 1}")
             words = split(text)
             events += len(words)
             require_countable(events, "words and line ends", path)

@@ -138,6 +138,9 @@ def test_errors_can_be_told_apart(lines, counted, neural):
         neural.neighbours(["cat"])
     with pytest.raises(UserError, match="list is not a text"):
         neural.score(["the cat"])
+    for asked in (neural.score, neural.log_prob, counted.log_prob):
+        with pytest.raises(UserError, match="the line-end marker <eos> as a word"):
+            asked("the <eos> cat")
     with pytest.raises(UserError, match="for a text in memory give a list of its lines"):
         counted.perplexity("the cat sat")
     with pytest.raises(UserError, match=r"\(train, line 1\)") as error:

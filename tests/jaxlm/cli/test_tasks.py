@@ -268,6 +268,6 @@ def test_words_that_a_closed_vocabulary_lacks_are_an_error_of_their_line(place, 
 
 def test_the_line_end_is_no_word_of_a_sentence(place, complaint, tmp_path):
     (tmp_path / "questions.csv").write_text("1,The _____ saw,he,<eos>\n")
-    assert f"<eos> is a word of the sentence ({tmp_path}/questions.csv, line 1)" in complaint(
-        "complete", place / "kn", tmp_path / "questions.csv"
-    )
+    said = complaint("complete", place / "kn", tmp_path / "questions.csv")
+    assert f"the line-end marker <eos> as a word ({tmp_path}/questions.csv, line 1)" in said
+    assert "the line-end marker <eos> as a word - remove it" in complaint("next", place / "kn", "The <eos> he")

@@ -15,10 +15,10 @@ import hashlib
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from operator import index
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ from jaxlm.contract import Structure
 
 FILE, VERSION = "topics.npz", 1
 STEPS, CHANGE = 100, 1e-3  # of γ: at most, and the mean change at which they end; as in scikit-learn
-EVENTS = 1024  # whose mixtures are inferred by one call
+EVENTS = 1024  # whose mixtures are inferred by one call, unless there are CACHED at most
 CACHED = 16  # windows whose weights a CPU's cache holds
 TINY = float(np.finfo(np.float64).eps)  # added to the norms of φ, as in scikit-learn
 
@@ -55,10 +55,19 @@ class TopicOptions:
     )
 
 
-class Topics(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Topics:
     """What was fitted; words: float32 [K, N_w], parameters of the Dirichlet distribution of each topic's words."""
 
     words: NDArray[np.float32]
+
+    @cached_property
+    def weights(self) -> Array:
+        """exp(E log β), float32 [K, N_w]."""
+        from scipy.special import psi
+
+        words = self.words.astype(np.float64)
+        return jnp.asarray(np.exp(psi(words) - psi(words.sum(axis=1, keepdims=True))).astype(np.float32))
 
 
 def require_no_tree(config: Any) -> None:
@@ -129,20 +138,13 @@ def mixtures(
 
     ids: int32 [events]; across_lines: whether windows run on across line ends.
     """
-    weights, found = jnp.asarray(_weights(topics)), [np.zeros((0, options.num_topics), np.float32)]
+    found = [np.zeros((0, options.num_topics), np.float32)]
+    capacity = CACHED if len(ids) - first <= CACHED else EVENTS  # two programs, whatever the text's length
     for start in range(first, len(ids), EVENTS):
         words = windows(ids, eos, options.topic_window, across_lines, start, min(start + EVENTS, len(ids)))
-        padded = np.pad(words, ((0, EVENTS - len(words)), (0, 0)), constant_values=-1)  # compiled once
-        found.append(np.asarray(_mixtures(weights, padded))[: len(words)])
+        padded = np.pad(words, ((0, capacity - len(words)), (0, 0)), constant_values=-1)
+        found.append(np.asarray(_mixtures(topics.weights, padded))[: len(words)])
     return np.concatenate(found)
-
-
-def _weights(topics: Topics) -> NDArray[np.float32]:
-    """Return exp(E log β), [K, N_w]."""
-    from scipy.special import psi
-
-    words = topics.words.astype(np.float64)
-    return np.exp(psi(words) - psi(words.sum(axis=1, keepdims=True))).astype(np.float32)
 
 
 def for_prediction(topics: Topics, history: NDArray[np.int32], model: Any) -> dict[str, NDArray[np.float32]]:

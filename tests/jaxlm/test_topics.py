@@ -85,6 +85,16 @@ def test_mixtures_are_those_that_scikit_learn_infers_from_the_words_before(ids, 
     np.testing.assert_array_equal(few, ours[-3:])
 
 
+def test_a_prediction_infers_few_windows_by_weights_that_are_computed_once(ids, found, monkeypatch):
+    seen, inner = [], topics._mixtures
+    monkeypatch.setattr(topics, "_mixtures", lambda *given: seen.append(given) or inner(*given))
+    for _ in range(2):
+        topics.mixtures(found, ids, EOS, OPTIONS, False, len(ids) - 1)
+    (one, windows), (other, _) = seen
+    assert one is other
+    assert len(windows) == topics.CACHED
+
+
 def test_mixtures_tell_what_a_text_is_about(ids):
     two = dataclasses.replace(OPTIONS, num_topics=2)
     found = topics.mixtures(topics.fit(ids, N_W, EOS, two, seed=1), ids, EOS, two, True)

@@ -15,6 +15,7 @@ from jaxfit.files.opening import Source
 from jaxlm.data.tables import rows
 
 GAP = "_____"
+GAPS = re.compile(rf"{GAP}+")  # of five underscores or more
 LETTERS = string.ascii_lowercase
 WEIGHTS = np.linspace(0, 1, 101)
 LAST_PERIOD = re.compile(r"(?<=[^\s.])\.$")
@@ -33,7 +34,7 @@ class Question(NamedTuple):
     def sentences(self, period_apart: bool = False) -> list[str]:
         """Fill the gap with each choice; period_apart: make the period that ends the sentence a word of its own."""
         text = LAST_PERIOD.sub(" .", self.text) if period_apart else self.text
-        return [text.replace(GAP, choice) for choice in self.choices]
+        return [choice.join(GAPS.split(text)) for choice in self.choices]
 
 
 def read(path: Source, encoding: str = "utf-8") -> list[Question]:
@@ -48,7 +49,7 @@ def read(path: Source, encoding: str = "utf-8") -> list[Question]:
     questions: list[Question] = []
     names: set[str] = set()
     for number, (fields, where) in enumerate(rows(path, encoding)):
-        gaps = sum(field.count(GAP) for field in fields[1:2])
+        gaps = sum(len(GAPS.findall(field)) for field in fields[1:2])
         if number == 0 and gaps == 0:
             continue
         if gaps != 1:

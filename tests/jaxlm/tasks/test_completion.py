@@ -39,6 +39,9 @@ def test_gaps_are_filled_and_the_last_period_set_apart(tmp_path):
     assert second.sentences(period_apart=True) == ["The cat .", "The dog ."]
     for same in ("It _____ .", "It _____ ...", "It _____ Mr. X"):
         assert second._replace(text=same).sentences(period_apart=True)[0] == same.replace("_____", "cat")
+    for gap in ("______", "_________", "__________"):
+        (longer, *_) = read(tmp_path, QUESTIONS.replace("_____", gap).replace("ran", r"\1"))
+        assert longer.sentences() == [r"He \1 , he said.", "He sat , he said."]
 
 
 def test_a_header_is_not_needed(tmp_path):

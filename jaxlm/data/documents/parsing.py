@@ -53,7 +53,8 @@ class Bags(NamedTuple):
 
     def place_of(self, column: int) -> str:
         """Return the place of the first document with a word."""
-        return self.place(int(np.flatnonzero(self.counts[:, [column]].sum(axis=1))[0]))
+        first = np.flatnonzero(self.counts.indices == column)[0]
+        return self.place(int(np.searchsorted(self.counts.indptr, first, side="right")) - 1)
 
 
 def read(files: Sequence[Source], reading: DocumentReading) -> Bags:

@@ -16,6 +16,7 @@ from jaxlm.data.documents.parsing import Bags, format_of, read, read_words
 from jaxlm.data.files import EOS
 from jaxlm.data.vocabulary import UNK, LeftOut, Vocabulary
 
+UNUSED, UNUSED_SHARE = 1_000_000, 100  # numbers of words that no document has: so many, and so many times the others
 PART = 20  # one document in so many is used for validation where no other is given
 
 
@@ -120,12 +121,20 @@ def encode(files: Sequence[str], vocabulary: Vocabulary, reading: DocumentReadin
 
 
 def _first_id(bags: Bags) -> int:
-    return int(not (bags.counts.shape[1] and bags.counts[:, [0]].nnz))
+    return int(not np.any(bags.counts.indices == 0))
 
 
 def _of_numbers(bags: Bags, given: list[str] | None, reading: DocumentReading) -> Vocabulary:
-    """Return the words of files of counts, in the order of their numbers, which name them where no file does."""
+    """Return the words of files of counts, in the order of their numbers, which name them where no file does.
+
+    Raises:
+        UserError: there are fewer than two words, or a number is far above how many words there are.
+    """
     assert reading.first_id is not None
+    used = np.unique(bags.counts.indices)
+    if given is None and used.max(initial=0) > UNUSED + UNUSED_SHARE * len(used):
+        what = f"word {used[-1]}, and the documents have {len(used):,} different words"
+        raise UserError(what, bags.place_of(used[-1]), "number words from 0 or 1 on, or name them: --vocab FILE")
     words = given or [str(number) for number in range(reading.first_id, bags.counts.shape[1])]
     if len(words) < 2:
         raise UserError("the documents have fewer than two different words", bags.files[0][0], "train on more")
@@ -169,12 +178,12 @@ def in_vocabulary(
         if len(wrong):
             what = f"word {wrong[0]}, and the words have the numbers {reading.first_id} to {last}"
             raise UserError(what, bags.place_of(wrong[0]), "give --first-id, or the vocabulary of these documents")
-        ids = np.arange(bags.counts.shape[1]) - reading.first_id
-        ids[ids >= len(vocabulary)] = -1
+        word = bags.counts.indices.astype(np.int64) - reading.first_id
+        word[word >= len(vocabulary)] = -1
     else:
-        ids = np.array([vocabulary.ids.get(word, -1) for word in bags.words], np.int64)
+        word = np.array([vocabulary.ids.get(word, -1) for word in bags.words], np.int64)[bags.counts.indices]
     table = bags.counts
-    document, word = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr)), ids[table.indices]
+    document = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
     known = word >= 0
     times = np.rint(np.log1p(table.data)).astype(np.int32) if reading.log_counts else table.data
     counts = counted(document[known], word[known], (table.shape[0], len(vocabulary)), times[known])

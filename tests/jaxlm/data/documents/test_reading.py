@@ -151,6 +151,14 @@ def test_a_word_before_the_first_is_an_error(tmp_path):
     assert from_files([train], test=[test], reading=DocumentReading(first_id=0), carve=False).corpus.test.num_words == 2
 
 
+def test_a_number_far_above_that_of_the_words_names_no_words(tmp_path):
+    with pytest.raises(UserError, match=r"word 2147483647, and the documents have 3 .* \(.*train.txt, line 2\)"):
+        read(tmp_path, "1 1:1 2:1\n2 1:1 2147483647:1\n")
+    corpus = read(tmp_path, "1 1:1 2:1\n2 5:1\n").corpus
+    documents, unknown = encode([write(tmp_path, "t", "1 2:3 2147483647:4\n")], corpus.vocabulary, corpus.reading)
+    assert (dense(documents), unknown) == ([[0, 3, 0, 0, 0]], 4)
+
+
 @pytest.mark.parametrize(
     ("text", "more", "said"),
     [

@@ -130,8 +130,8 @@ def _read(
     def files(given: Text | None, name: str) -> list[str]:
         return [] if given is None else stack.enter_context(as_files(given, name, encoding))
 
-    def words_of(given: str | PathLike[str] | Sequence[str] | None, name: str) -> str | None:
-        return None if given is None else stack.enter_context(as_words(given, name))
+    def words_of(given: str | PathLike[str] | Sequence[str] | None, name: str, *further: str) -> str | None:
+        return None if given is None else stack.enter_context(as_words(given, name, *further))
 
     for name, number in (("vocab_size", size), ("min_count", min_count)):
         if number is not None:
@@ -161,9 +161,7 @@ def _read(
             what = "the default text is read in one way only"
             raise UserError(what, "vocabulary, vocab_size, closed_vocabulary, lower, …", "give a text")
         return default_text.default(validation, (), min_count or 2)
-    if vocabulary and not isinstance(vocabulary, str | PathLike):
-        vocabulary = [*vocabulary, *([] if EOS in vocabulary else [EOS])]
-    listed = words_of(vocabulary, "vocabulary")
+    listed = words_of(vocabulary, "vocabulary", EOS)
     return user_text.from_files(
         files(text, "train"), validation, reading=Reading(**how),
         vocabulary=None if listed is None else Vocabulary.load(listed), size=size, min_count=min_count, closed=closed,

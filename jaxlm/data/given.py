@@ -63,8 +63,10 @@ def as_files(text: Text, name: str, encoding: str = "utf-8") -> Iterator[list[st
 
 
 @contextmanager
-def as_words(words: str | os.PathLike[str] | Sequence[str], name: str) -> Iterator[str]:
+def as_words(words: str | os.PathLike[str] | Sequence[str], name: str, *further: str) -> Iterator[str]:
     """Yield the name of the file of words that is given, or of a temporary one that holds the words given.
+
+    further: words that are added to a list that lacks them.
 
     Raises:
         UserError: it is neither a file nor a list of words, or empty.
@@ -72,9 +74,14 @@ def as_words(words: str | os.PathLike[str] | Sequence[str], name: str) -> Iterat
     if isinstance(words, str | os.PathLike):
         yield os.fspath(words)
         return
-    if not isinstance(words, Sequence) or not words:
+    try:
+        listed = [] if isinstance(words, Mapping | Set) else list(words)  # also of an array, or a column
+    except TypeError:
+        listed = []
+    if not listed:
         raise UserError(f"{type(words).__name__} is no list of words, or an empty one", name, "give a list, or a file")
-    with _written((_line([word], number, name) for number, word in enumerate(words, 1)), name, "utf-8") as file:
+    lines = [_line([word], number, name) for number, word in enumerate(listed, 1)]
+    with _written([*lines, *(word for word in further if word not in lines)], name, "utf-8") as file:
         yield file
 
 

@@ -115,8 +115,13 @@ def test_a_text_may_be_the_only_column_of_a_data_frame(lines, counted):
 
 
 def test_a_vocabulary_may_be_a_list(lines):
-    model = jaxlm.train("unigram", lines, vocabulary=["cat", "dog", "the"], progress=False)
-    assert {"cat", "dog", "the", "<eos>", "<unk>"} == set(model.vocabulary.words)
+    words = ["cat", "dog", "the"]
+    for given in (words, tuple(words), np.array(words), pd.Series(words), [*words, "<eos>"]):
+        model = jaxlm.train("unigram", lines, vocabulary=given, progress=False)
+        assert {"cat", "dog", "the", "<eos>", "<unk>"} == set(model.vocabulary.words)
+    for wrong in (np.array([]), {"cat": 1}, 3):
+        with pytest.raises(UserError, match="is no list of words, or an empty one"):
+            jaxlm.train("unigram", lines, vocabulary=wrong, progress=False)
 
 
 def test_errors_can_be_told_apart(lines, counted, neural):

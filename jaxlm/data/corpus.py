@@ -27,10 +27,7 @@ class Corpus(NamedTuple):
 
     def word_counts(self) -> np.ndarray:
         """Return how often each word is an event of the training text: int64 [N_w]."""
-        counts = np.zeros(len(self.vocabulary), np.int64)
-        for first in range(0, len(self.train), CHUNK):  # np.bincount makes a wider copy of what it counts
-            counts += np.bincount(self.train[first : first + CHUNK], minlength=len(counts))
-        return counts
+        return word_counts(self.train, len(self.vocabulary))
 
     def sizes(self) -> dict[str, dict[str, int]]:
         """Return how many events training, validation and test have."""
@@ -49,6 +46,14 @@ class Corpus(NamedTuple):
             "validation events": len(self.valid),
             "reading": dataclasses.asdict(self.reading),
         }
+
+
+def word_counts(ids: np.ndarray, num_words: int) -> np.ndarray:
+    """Return how often each word is an event of a text, ids [events]: int64 [N_w]."""
+    counts = np.zeros(num_words, np.int64)
+    for first in range(0, len(ids), CHUNK):  # np.bincount makes a wider copy of what it counts
+        counts += np.bincount(ids[first : first + CHUNK], minlength=num_words)
+    return counts
 
 
 class Texts(NamedTuple):

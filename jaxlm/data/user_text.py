@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import stored_in
-from jaxlm.data.corpus import Corpus, Texts, content_sha256, coverage_note
+from jaxlm.data.corpus import Corpus, Texts, content_sha256, coverage_note, word_counts
 from jaxlm.data.encoding import Encoded, build, encode
 from jaxlm.data.files import CHUNK, Reading
 from jaxlm.data.vocabulary import UNK, Vocabulary
@@ -58,6 +59,7 @@ def from_files(
     unknown = {name: text.unknown for name, text in texts.items()}
     if carve and not valid:
         ids["train"], ids["valid"] = split_validation(encoded.ids, words.eos)
+        words = replace(words, counts=word_counts(ids["train"], len(words)))
         lines = int(np.count_nonzero(ids["valid"] == words.eos))
         notes.append(
             f"no --valid: the last {lines:,} lines of the training text ({len(ids['valid']):,} of "

@@ -25,7 +25,7 @@ class LeftOut(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The words a model knows, in the order of their ids: by decreasing training count, then by name.
+    """The words a model knows, in the order of their ids: by decreasing count in the text they are of, then by name.
 
     `<eos>` is an entry like any other, and so is `<unk>`, which a closed vocabulary lacks unless it is a word of the
     training text. Word vectors of other programs may lack `<eos>`, which models that predict words need. Documents
@@ -33,7 +33,7 @@ class Vocabulary:
     """
 
     words: tuple[str, ...]
-    counts: np.ndarray | None = None  # int64 [N_w]: training counts; `<eos>` occurs once per line
+    counts: np.ndarray | None = None  # int64 [N_w]: of training, without validation; `<eos>` once per line
     left_out: LeftOut | None = None  # None where the training text is not known
     ids: dict[str, int] = dataclasses.field(init=False, repr=False)
 

@@ -76,6 +76,8 @@ def test_validation_is_the_end_of_the_training_text_if_requested(files):
     whole = user_text.from_files([files / "train.txt"], min_count=2, carve=False)
     assert (len(whole.corpus.train), len(whole.corpus.valid), len(whole.notes)) == (13, 0, 1)
     assert whole.corpus.vocabulary.words == texts.corpus.vocabulary.words
+    for corpus in (texts.corpus, whole.corpus):
+        assert corpus.vocabulary.counts.tolist() == np.bincount(corpus.train, minlength=5).tolist()
 
 
 @pytest.mark.parametrize("name", ["train.txt", "train.txt.gz", "-"])

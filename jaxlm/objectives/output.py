@@ -51,7 +51,7 @@ class Options:
     )
     num_noise: int = option(25, "words drawn as noise for each next word", "words", only_with=BY_NOISE)
     noise_power: float = option(
-        1.0, "power of the words' frequencies in the noise; 0: all words alike", only_with=BY_NOISE
+        1.0, "power of the words' frequencies in the noise; 0: all words alike", high=10, only_with=BY_NOISE
     )
     shared_noise: bool = option(False, "draw the noise once for a whole minibatch", only_with=BY_NOISE)
     learned_normalizer: bool = option(False, "noise-contrastive estimation learns log Z, one number, in place of 0")

@@ -40,7 +40,7 @@ class Config:
     )
     across_lines: bool = option(False, "windows reach across line ends")
     num_noise: int = option(5, "noise words of a prediction, which a block shares", "words", first=True)
-    noise_power: float = option(1.0, "power of the words' frequencies in the noise; 0: all words alike")
+    noise_power: float = option(1.0, "power of the words' frequencies in the noise; 0: all words alike", high=10)
     block_size: int = option(16, "consecutive words that are an example", "words")
 
     draws_widths: ClassVar[bool] = False  # of windows

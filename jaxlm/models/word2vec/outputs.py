@@ -40,7 +40,7 @@ class Options:
         only_with=BY_NOISE,
     )
     noise_power: float = option(
-        0.75, "power of the words' frequencies in the noise; 0: all words alike", only_with=BY_NOISE
+        0.75, "power of the words' frequencies in the noise; 0: all words alike", high=10, only_with=BY_NOISE
     )
     block_noise: int = option(16, "noise words that are drawn for a block", "words", only_with=BY_NOISE)
 

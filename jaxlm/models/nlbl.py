@@ -162,7 +162,7 @@ def program(config: Config) -> Program:
 
 
 def cost(config: Config, costs: Any = None) -> Cost:
-    """Count what a word takes: the products of R in the output, of A, B and C; rows of R where noise is drawn."""
+    """Count what a word takes: the products of R in the output, of A, B and C; rows read with noise or a tree."""
     D, c, N_h, out = config.num_features, config.context_size, config.num_hidden, output.work(config, costs)
     operations = PRODUCT * (out.products * D + (c + 1) * N_h * D + (c * D**2 if config.linear else 0))
     rows = D * (out.rows + c) if out.rows else 0

@@ -175,7 +175,7 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
 
 
 def vectors_of(params: Params) -> Array:
-    """Return the vectors of words in the softmax, [N_w, N_h]."""
+    """Return the vectors of words in the softmax, [N_w, N_h]; with a tree those of its nodes, [N_w - 1, N_h]."""
     return params.R if params.U is None else params.U
 
 

@@ -64,7 +64,7 @@ def texts(config: Config, eos: int, tree: Tree | None = None) -> Callable[[np.nd
 
 
 def gather(data: Data, index: Array, capacity: int, config: Config) -> Blocks:
-    """Gather blocks; int32 [B]."""
+    """Gather the blocks `index`, int32 [B]."""
     words, left, right = blocks.gather(data, index, config)
     if config.objective == "tree":
         centres = blocks.centres(Blocks(words, left, right, None), config)

@@ -234,13 +234,6 @@ class HasNGrams:
     offers: ClassVar[str] = "n-grams (export --format arpa)"
 
 
-@dataclass(frozen=True)
-class HasTree:
-    """The model's structure is a `jaxlm.trees.paths.Tree`, whose leaves are its words."""
-
-    offers: ClassVar[str] = "a tree over words (tree)"
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LanguageModel(Record):
     """One language model; the fields of its Config without a default are decided by the data.

@@ -17,7 +17,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
 from jaxfit.trainer import Trainer
 from jaxlm import models as registry
-from jaxlm.contract import ByCounting, BySGD, HasTree, LanguageModel, structure_argument
+from jaxlm.contract import ByCounting, BySGD, LanguageModel, structure_argument
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.documents.collection import DocumentCorpus
@@ -122,7 +122,7 @@ class LanguageStore(Store):
     @staticmethod
     def example(model: str, scale: LanguageScale) -> Spec:
         """Return a model in the size that is usual at a scale, over a random tree where it has a tree."""
-        return Spec(model, tree=RANDOM if registry.get(model).capability(HasTree) else None)
+        return Spec(model, tree=RANDOM if registry.get(model).structure_of({}) else None)
 
     def event(self, model: str) -> str:
         """Return what the events of a model's training are: words, or documents."""

@@ -9,11 +9,11 @@ import numpy as np
 from jaxfit.cli import options
 from jaxfit.cli.command import output, print_json
 from jaxfit.cli.parser import Parser
-from jaxfit.errors import UserError
+from jaxfit.errors import Unsupported, UserError
 from jaxfit.recipe import SEED
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.cli import model_command
-from jaxlm.contract import Embeds, HasTree, PredictsWords
+from jaxlm.contract import Embeds, PredictsWords
 from jaxlm.data.files import Reading, read_lines
 from jaxlm.tasks import neighbours, sample
 from jaxlm.trees.file import save as save_tree
@@ -131,8 +131,10 @@ def run_neighbours(args: argparse.Namespace) -> None:
 def run_tree(args: argparse.Namespace) -> None:
     """Print statistics of the tree, and write its file."""
     model = model_command.model_of(args)
-    model.require(HasTree, "tree", args.directory)
     tree = model.structure
+    if not isinstance(tree, Tree):
+        what = f"tree needs a tree over words; {model.name} has none"
+        raise Unsupported(what, args.directory, "use a model over a tree, as one trained with --objective tree")
     counts = model.vocabulary.counts
     found = statistics(tree, np.ones(len(model.vocabulary), np.int64) if counts is None else counts)
     if args.out:

@@ -24,7 +24,7 @@ from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.row_products import dots
 from jaxfit.tables import Gathered, Outer, Rows, Weights, require_whole, rows_of, zero_after
-from jaxlm.contract import BySGD, Embeds, EncodesDocuments, HasTopics, HasTree, LanguageModel
+from jaxlm.contract import BySGD, Embeds, EncodesDocuments, HasTopics, LanguageModel
 from jaxlm.data.documents import ordered
 from jaxlm.data.documents.collection import Documents
 from jaxlm.data.documents.ordered import Ordered, Words, running_sums
@@ -291,7 +291,6 @@ MODEL = LanguageModel(
         EncodesDocuments(lambda model, documents: encode(model.params, documents, model.config)),
         Embeds(lambda params: params.W),
         HasTopics(lambda params: params.W),
-        HasTree(),
     ),
     cost=cost,
 )

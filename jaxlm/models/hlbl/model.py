@@ -21,7 +21,7 @@ from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
 from jaxlm.context_model import PERPLEXITY, combined, predicts_from_context
-from jaxlm.contract import BySGD, Embeds, HasTree, LanguageModel
+from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.data.contexts import text_of
 from jaxlm.models.hlbl import gradient as hlbl_gradient
 from jaxlm.models.hlbl import tree as hlbl_tree
@@ -229,7 +229,6 @@ MODEL = LanguageModel(
             lambda params, context, config, children: log_prob(params, context, children, config.num_words)
         ),
         Embeds(lambda params: params.R),
-        HasTree(),
     ),
     cost=cost,
     one_thread_up_to=100,

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from jax import Array
 
-from jaxfit.errors import UserError, suggestion
+from jaxfit.errors import UserError
 from jaxfit.recipe import option
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.documents.collection import DocumentCorpus
 from jaxlm.trees import build as trees
+from jaxlm.trees.options import is_file
 from jaxlm.trees.paths import Tree
 from jaxlm.trees.structure import of_trees, read
 
@@ -37,12 +37,8 @@ def needed(config: Mapping[str, Any]) -> bool:
 
 def check(options: Options) -> None:
     """Raise a UserError for a tree that is neither a rule nor a file of a tree with one code for each word."""
-    if options.tree in RULES:
-        return
-    if not Path(options.tree).exists():
-        what = f"there is no rule for trees or file {options.tree!r}"
-        raise UserError(what, "--tree", suggestion(options.tree, RULES))
-    _read(options)  # before the text, which may be long
+    if is_file(options.tree, RULES):
+        _read(options)  # before the text, which may be long
 
 
 def build(corpus: Corpus | DocumentCorpus, options: Options, counts: np.ndarray, key: Array) -> Tree:

@@ -5,13 +5,13 @@ Source: Lauly et al. 2017, §2.2; Mnih 2010, §4.4.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import jax
 import numpy as np
 from jax import Array
 
-from jaxfit.errors import UserError, suggestion
+from jaxfit.errors import UserError
 from jaxfit.recipe import option
 from jaxfit.run_dir.metadata import read_info
 from jaxlm.data.documents.collection import DocumentCorpus
@@ -20,10 +20,8 @@ from jaxlm.model_files import load
 from jaxlm.objectives import word_tree
 from jaxlm.trees import build as trees
 from jaxlm.trees.clustering import average_features
+from jaxlm.trees.options import LEARNED, RULES, is_file
 from jaxlm.trees.paths import Tree
-
-RULES = get_args(trees.Kind)
-LEARNED = get_args(trees.Rule)  # from representations of documents
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,8 @@ def check(options: TreeOptions) -> None:
         raise UserError("--bootstrap is for learning a tree", f"--tree {options.tree}", "leave one out")
     if options.bootstrap is not None:  # before the documents, which may be many
         read_info(Path(options.bootstrap))
-    if options.tree in RULES:
-        return
-    if not Path(options.tree).exists():
-        what = f"there is no rule for trees or file {options.tree!r}"
-        raise UserError(what, "--tree", suggestion(options.tree, RULES))
-    word_tree.check(word_tree.Options(options.tree))
+    if is_file(options.tree):
+        word_tree.check(word_tree.Options(options.tree))
 
 
 def origin(options: TreeOptions) -> dict[str, Any]:

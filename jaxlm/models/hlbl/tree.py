@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.errors import UserError, suggestion
+from jaxfit.errors import UserError
 from jaxfit.recipe import option, require_bounds
 from jaxfit.run_dir.metadata import read_info
 from jaxlm.context_model import combined
@@ -23,13 +23,12 @@ from jaxlm.model_files import load
 from jaxlm.trees import build as trees
 from jaxlm.trees import clustering
 from jaxlm.trees.clustering import average_features
+from jaxlm.trees.options import LEARNED, OVERLAPPING, RULES, is_file
 from jaxlm.trees.order import by_visits
 from jaxlm.trees.paths import Tree
 from jaxlm.trees.structure import of_trees, read
 
 Clustered = Literal["predicted", "vectors"]
-RULES = get_args(trees.Kind)
-LEARNED = get_args(trees.Rule)  # from word features
 FOR_LEARNED = ("bootstrap", "bootstraps", "cluster", "em_steps")  # options
 BLOCK = 1000  # examples at a time
 # Random trees of so many copies have the mean code length that Table 4.3 reports for learned trees of (ε, copies).
@@ -43,7 +42,7 @@ class TreeOptions:
     tree: str = option(
         "adaptive", "how words are split, or a tree file (§4.4)", metavar=f"{'|'.join(RULES)}|FILE", first=True
     )
-    epsilon: float = option(0.0, "a word whose responsibilities are this close to 0.5 goes both ways", high=0.5)
+    epsilon: float = option(0.0, "a word whose responsibilities are this close to 0.5 goes both ways", below=0.5)
     copies: int = option(1, "subtrees under new roots, x2, x4", "trees", high=1000)
     replicate: bool = option(False, "make the copies alike (Table 4.6)")
     bootstrap: str | None = option(
@@ -74,20 +73,19 @@ def num_hot(num_nodes: int, num_words: int) -> int:
 def check(options: TreeOptions) -> None:
     """Raise a UserError for a tree that is neither a rule nor a file, and for options that only a rule takes."""
     require_bounds(options)
-    if options.tree in RULES:
-        if options.tree not in LEARNED:
-            _refuse(options, FOR_LEARNED, "is for trees that are learned from word features")
-        if options.bootstrap is not None:  # before the text, which may be long
-            if options.bootstraps > 1:
-                raise UserError("the model to build from is given", "--bootstraps", "leave out --bootstraps")
-            read_info(Path(options.bootstrap))
+    if is_file(options.tree):
+        names = (f.name for f in fields(TreeOptions) if f.name != "shared_variance")
+        _refuse(options, names, "is for building a tree")
+        read(options.tree)  # before the text, which may be long
         return
-    names = (f.name for f in fields(TreeOptions) if f.name != "shared_variance")
-    _refuse(options, names, "is for building a tree")
-    if not Path(options.tree).exists():
-        what = f"there is no rule for trees or file {options.tree!r}"
-        raise UserError(what, "--tree", suggestion(options.tree, RULES))
-    read(options.tree)  # before the text, which may be long
+    if options.tree not in LEARNED:
+        _refuse(options, FOR_LEARNED, "is for trees that are learned from word features")
+    if options.tree not in OVERLAPPING:
+        _refuse(options, ("epsilon",), f"is for trees that are {' or '.join(OVERLAPPING)}")
+    if options.bootstrap is not None:  # before the text, which may be long
+        if options.bootstraps > 1:
+            raise UserError("the model to build from is given", "--bootstraps", "leave out --bootstraps")
+        read_info(Path(options.bootstrap))
 
 
 def _refuse(options: TreeOptions, names: Iterable[str], why: str) -> None:

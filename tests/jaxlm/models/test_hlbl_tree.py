@@ -72,6 +72,13 @@ def test_options_of_a_built_tree_are_refused_for_a_tree_file(tmp_path):
     for more in ({"bootstrap": "x"}, {"bootstraps": 2}, {"cluster": "vectors"}, {"em_steps": 20}):
         with pytest.raises(UserError, match=f"--{next(iter(more)).replace('_', '-')} is for trees that are learned"):
             hlbl_tree.check(TreeOptions("random", **more))
+    for rule in ("random", "huffman", "balanced"):
+        with pytest.raises(UserError, match=rf"--epsilon is for trees that are adaptive .* \(--tree {rule}\)"):
+            hlbl_tree.check(TreeOptions(rule, epsilon=0.3))
+    for rule in ("adaptive", "noisy-adaptive"):
+        hlbl_tree.check(TreeOptions(rule, epsilon=0.3))
+        with pytest.raises(UserError, match=r"invalid value 0\.5 \(--epsilon\) - .* below 0\.5"):
+            hlbl_tree.check(TreeOptions(rule, epsilon=0.5))
     with pytest.raises(UserError, match=r"no rule for trees or file 'adaptiv'.* did you mean adaptive"):
         hlbl_tree.check(TreeOptions("adaptiv"))
 

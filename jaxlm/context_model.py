@@ -16,12 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfit import fit
-from jaxfit.program import Metric, Program, Ragged
+from jaxfit.program import Mean, Metric, Metrics, Program, Ragged
+from jaxfit.tables import rows_of
 from jaxlm.contract import PredictsWords
 from jaxlm.data import next_words
 from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.data.next_words import Following, NextWords
 from jaxlm.objectives import output
+from jaxlm.objectives.softmax import sum_log_normalizer
 from jaxlm.topics import Topics, mixtures
 from jaxlm.trees.paths import Tree
 
@@ -109,6 +111,47 @@ def context_program(
         training_metrics=training_metrics, ragged=Ragged(_costs) if _by_contexts(config) else None,
     )  # fmt: skip
     return plain if touched is None else output.adapted(plain, touched)
+
+
+def shared_batch_loss(
+    params: Any, batch: Batch, weight: jax.Array, config: Any, predict: Callable[[Any, jax.Array], jax.Array]
+) -> tuple[jax.Array, Metrics]:
+    """Sum over a minibatch the losses of a model whose vectors of words, R, are those of contexts and output alike.
+
+    Args:
+        params: of the model, with R, b and head; `Gathered` with an objective that reads rows.
+        batch: the minibatch.
+        weight: [B], 0 for padding.
+        config: of the model, with the options of `jaxlm.objectives.output`.
+        predict: (params, vectors of contexts, [B, c, N_f]) -> predicted vectors r̂, [B, N_f].
+    """
+    if output.reads_rows(config):
+        rows, n = rows_of(params), batch.context.size
+        r_hat = predict(rows, rows.R[:n].reshape(*batch.context.shape, -1))
+        return output.batch_loss(rows.R[n:], rows.b, rows.head, r_hat, batch.word, batch.aid, weight, config)
+    if config.objective != "softmax":
+        r_hat = predict(params, params.R[batch.context])
+        return output.batch_loss(params.R, params.b, params.head, r_hat, batch.word, batch.aid, weight, config)
+    # read at once, so that the gradient by R adds to rows once: else it would need R's memory twice
+    rows = params.R[jnp.concatenate([batch.context, batch.word[:, None]], axis=1)]
+    r_hat = predict(params, rows[:, :-1])
+    if batch.following is None:
+        target = jnp.sum(r_hat * rows[:, -1], axis=1) + params.b[batch.word]
+    else:  # the expectation under the distribution of what follows
+        R, b = (next_words.expected(table, batch.following, len(weight)) for table in (params.R, params.b))
+        target = jnp.sum(r_hat * R, axis=1) + b
+    total = sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
+    return total, {"perplexity": Mean(total, jnp.sum(weight))}
+
+
+def shared_touched(batch: Batch, config: Any, params: Any) -> Any:
+    """Return the rows that a step of `shared_batch_loss` reads, int32 [k] of R, b and the head, and None for the rest.
+
+    params: the type of the parameters.
+    """
+    ids = output.row_ids(batch.word, batch.aid, config)
+    R, head = output.shared_rows(batch.context.reshape(-1), ids, config)
+    return params(**{**dict.fromkeys(params._fields), "R": R, "b": ids, "head": head})
 
 
 def _by_contexts(config: Any) -> bool:

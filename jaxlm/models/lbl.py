@@ -13,16 +13,23 @@ import numpy as np
 from jax import Array
 
 from jaxfit.errors import UserError
-from jaxfit.program import Mean, Metrics, Program
+from jaxfit.program import Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
-from jaxfit.tables import rows_of
-from jaxlm.context_model import TARGETS_HELP, Batch, Targets, combined, context_program, predicts_from_context, texts
+from jaxlm.context_model import (
+    TARGETS_HELP,
+    Batch,
+    Targets,
+    combined,
+    context_program,
+    predicts_from_context,
+    shared_batch_loss,
+    shared_touched,
+    texts,
+)
 from jaxlm.contract import BySGD, Embeds, LanguageModel
-from jaxlm.data.next_words import expected
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import sum_log_normalizer
 from jaxlm.objectives.word_tree import WORD_TREE
 from jaxlm.topics import TOPICS, TopicOptions, Topics, require_no_tree
 from jaxlm.trees.paths import Tree
@@ -86,6 +93,7 @@ def predicted_vector(params: Params, context: Array, topics: Array | None = None
     return _combined(params, params.R[context], topics)
 
 
+@jax.named_scope("prediction")
 def _combined(params: Any, vectors: Array, topics: Array | None) -> Array:
     r_hat = combined(params.C, vectors)
     return r_hat if topics is None else r_hat + topics @ params.T
@@ -106,39 +114,19 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
 
     With an objective that reads rows, params are `Gathered`.
     """
-    if output.reads_rows(config):
-        rows, n = rows_of(params), batch.context.size
-        r_hat = _combined(rows, rows.R[:n].reshape(*batch.context.shape, -1), batch.topics)
-        r_hat = _dropped(r_hat, keys, config)
-        return output.batch_loss(rows.R[n:], rows.b, rows.head, r_hat, batch.word, batch.aid, weight, config)
-    if config.objective != "softmax":
-        r_hat = _dropped(predicted_vector(params, batch.context, batch.topics), keys, config)
-        return output.batch_loss(params.R, params.b, params.head, r_hat, batch.word, batch.aid, weight, config)
-    # read at once, so that the gradient by R adds to rows once: else it would need R's memory twice
-    rows = params.R[jnp.concatenate([batch.context, batch.word[:, None]], axis=1)]
-    with jax.named_scope("prediction"):
-        r_hat = _combined(params, rows[:, :-1], batch.topics)
-    r_hat = _dropped(r_hat, keys, config)
-    if batch.following is None:
-        target = jnp.sum(r_hat * rows[:, -1], axis=1) + params.b[batch.word]
-    else:  # the expectation under the distribution of what follows
-        R, b = (expected(table, batch.following, len(weight)) for table in (params.R, params.b))
-        target = jnp.sum(r_hat * R, axis=1) + b
-    total = sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
-    return total, {"perplexity": Mean(total, jnp.sum(weight))}
 
+    def predict(params: Any, vectors: Array) -> Array:
+        r_hat = _combined(params, vectors, batch.topics)
+        if keys is None or not config.dropout:
+            return r_hat
+        return jax.vmap(functools.partial(dropout, rate=config.dropout))(r_hat, keys)
 
-def _dropped(r_hat: Array, keys: Array | None, config: Config) -> Array:
-    if keys is None or not config.dropout:
-        return r_hat
-    return jax.vmap(functools.partial(dropout, rate=config.dropout))(r_hat, keys)
+    return shared_batch_loss(params, batch, weight, config, predict)
 
 
 def touched(batch: Batch, config: Config) -> Params:
     """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
-    ids = output.row_ids(batch.word, batch.aid, config)
-    R, head = output.shared_rows(batch.context.reshape(-1), ids, config)
-    return Params(R=R, C=None, b=ids, head=head)  # type: ignore[arg-type]
+    return shared_touched(batch, config, Params)
 
 
 def log_prob(

@@ -16,16 +16,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.program import Mean, Metrics, Program
+from jaxfit.program import Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
-from jaxfit.tables import rows_of
-from jaxlm.context_model import Batch, combined, context_program, predicts_from_context, texts
+from jaxlm.context_model import (
+    Batch,
+    combined,
+    context_program,
+    predicts_from_context,
+    shared_batch_loss,
+    shared_touched,
+    texts,
+)
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.models import lbl
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import sum_log_normalizer
 from jaxlm.objectives.word_tree import WORD_TREE
 from jaxlm.trees.paths import Tree
 
@@ -111,26 +117,12 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
 
     With an objective that reads rows, params are `Gathered`.
     """
-    if output.reads_rows(config):
-        rows, n = rows_of(params), batch.context.size
-        r_hat = _predicted(rows, rows.R[:n].reshape(*batch.context.shape, -1), keys, config)
-        return output.batch_loss(rows.R[n:], rows.b, rows.head, r_hat, batch.word, batch.aid, weight, config)
-    if config.objective != "softmax":
-        r_hat = _predicted(params, params.R[batch.context], keys, config)
-        return output.batch_loss(params.R, params.b, params.head, r_hat, batch.word, batch.aid, weight, config)
-    # read at once, so that the gradient by R adds to rows once
-    rows = params.R[jnp.concatenate([batch.context, batch.word[:, None]], axis=1)]
-    r_hat = _predicted(params, rows[:, :-1], keys, config)
-    target = jnp.sum(r_hat * rows[:, -1], axis=1) + params.b[batch.word]
-    total = sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
-    return total, {"perplexity": Mean(total, jnp.sum(weight))}
+    return shared_batch_loss(params, batch, weight, config, functools.partial(_predicted, keys=keys, config=config))
 
 
 def touched(batch: Batch, config: Config) -> Params:
     """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
-    ids = output.row_ids(batch.word, batch.aid, config)
-    R, head = output.shared_rows(batch.context.reshape(-1), ids, config)
-    return Params(R=R, b=ids, head=head, C=None, A=None, a=None, B=None, e=None)  # type: ignore[arg-type]
+    return shared_touched(batch, config, Params)
 
 
 def _predicted(params: Params, vectors: Array, keys: Array | None, config: Config) -> Array:

@@ -23,7 +23,7 @@ from benchmarks.speed.throughput import Figures
 from jaxlm.data.corpus import Corpus
 from jaxlm.models import lbl
 from jaxlm.models.hlbl import model as hlbl
-from jaxlm.models.hlbl.batch import TILE
+from jaxlm.objectives.tree_tiles import TILE
 from jaxlm.trees import build as trees
 from jaxlm.trees.clustering import spread
 from jaxlm.trees.order import by_visits, visits

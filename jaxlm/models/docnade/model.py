@@ -30,9 +30,8 @@ from jaxlm.data.documents.collection import Documents
 from jaxlm.data.documents.ordered import Ordered, Words, running_sums
 from jaxlm.document_model import METRIC, predicts_documents
 from jaxlm.models.docnade.tree import TREE
-from jaxlm.models.hlbl.batch import TILE, Table, Tiles, tabulate, tiles
-from jaxlm.models.hlbl.gradient import decide, weighted_rows
 from jaxlm.objectives.tree import log_prob_of_logits
+from jaxlm.objectives.tree_tiles import TILE, Table, Tiles, decide, tabulate, tiles, weighted_rows
 from jaxlm.trees.paths import Tree, node_biases, paths
 
 G: dict[str, Callable[[Array], Array]] = {"sigmoid": jax.nn.sigmoid, "tanh": jnp.tanh}

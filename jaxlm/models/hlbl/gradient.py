@@ -17,7 +17,8 @@ from jax import Array, lax
 from jaxfit.devices.platform import platform
 from jaxfit.row_products import dots
 from jaxfit.tables import Head, Outer, Part, Rows, Weights, zero_after
-from jaxlm.models.hlbl.batch import TILE, Batch, Tiles
+from jaxlm.models.hlbl.batch import Batch
+from jaxlm.objectives.tree_tiles import TILE, Tiles, decide, weighted_rows
 
 
 class Forward(NamedTuple):
@@ -124,26 +125,6 @@ def _of_words(batch: Batch, hot: Array, cold: Array) -> tuple[Array, Array, Arra
         for tiles, slope in zip((batch.hot, batch.cold), slopes, strict=True)
     )
     return -most - jnp.log(total), hot_slope, cold_slope
-
-
-def decide(sign: Array, logit: Array) -> tuple[Array, Array]:
-    """Return Σ log σ(sign logit) of each tile, [T], and its negative's derivatives by logits; both of [T, TILE]."""
-    x = sign * logit
-    small = jnp.exp(-jnp.abs(x))
-    # a decision's log σ(x), and σ(-x): from one exponential (log1p costs twice as much as log)
-    log_p = jnp.where(sign == 0, 0.0, jnp.minimum(x, 0) - jnp.log(1 + small))
-    of_tile = log_p[:, 0]
-    for j in range(1, TILE):
-        of_tile += log_p[:, j]
-    return of_tile, -sign * jnp.where(x > 0, small, 1.0) / (1 + small)
-
-
-def weighted_rows(Q: Array, g: Array, cold: Tiles) -> Array:
-    """Compute Σ g q over the decisions of each tile: [T, N_f]."""
-    rows = g[:, 0][:, None] * Q.at[cold.node[:, 0]].get(mode="clip")
-    for j in range(1, TILE):
-        rows += g[:, j][:, None] * Q.at[cold.node[:, j]].get(mode="clip")
-    return rows
 
 
 def _sums(x: Array) -> Array:

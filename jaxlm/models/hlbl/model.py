@@ -25,9 +25,10 @@ from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.data.contexts import text_of
 from jaxlm.models.hlbl import gradient as hlbl_gradient
 from jaxlm.models.hlbl import tree as hlbl_tree
-from jaxlm.models.hlbl.batch import TILE, Batch, Data, costs, gather, make_data, num_examples
+from jaxlm.models.hlbl.batch import Batch, Data, costs, gather, make_data, num_examples
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.tree import log_prob_of_logits
+from jaxlm.objectives.tree_tiles import TILE
 from jaxlm.trees.paths import Tree, node_biases
 
 

@@ -32,6 +32,7 @@ from jaxlm.context_model import (
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.data.next_words import expected
 from jaxlm.objectives import free_energy
+from jaxlm.objectives.base_rates import log_base_rates
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.word_samples import draw
 
@@ -99,13 +100,12 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
     hidden units start at zero, where the thesis has small random values; it does not state the scales.
     """
     key_R, key_W = jax.random.split(key)
-    rates = jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
     shape = (config.context_size + 1, config.num_features, config.num_hidden)
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, config.num_features)),
         W=config.num_features**-0.5 * jax.random.normal(key_W, shape),
         b_h=jnp.zeros(config.num_hidden),
-        b_v=jnp.log(rates / rates.sum()),
+        b_v=log_base_rates(counts),
     )
 
 

@@ -26,6 +26,7 @@ from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.objectives.base_rates import log_base_rates
 
 AT_ONCE = 1  # contexts of a block on a CPU, where two took five times as long
 
@@ -66,14 +67,13 @@ def init(key: Array, config: Config, counts: ArrayLike) -> Params:
     """
     N_f, N_h, c = config.num_features, config.num_hidden, config.context_size
     key_R, key_H, key_G, key_v = jax.random.split(key, 4)
-    rates = jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, N_f)),
         H=(c * N_f) ** -0.5 * jax.random.normal(key_H, (N_h, c * N_f)),
         G=N_f**-0.5 * jax.random.normal(key_G, (N_h, N_f)),
         d=jnp.zeros(N_h),
         v=N_h**-0.5 * jax.random.normal(key_v, (N_h,)),
-        b=jnp.log(rates / rates.sum()),
+        b=log_base_rates(counts),
     )
 
 

@@ -27,6 +27,7 @@ from jaxfit.errors import UserError
 from jaxfit.program import Mean, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import option
 from jaxlm.objectives import classes, sampled, softmax, tree
+from jaxlm.objectives.base_rates import log_base_rates
 from jaxlm.objectives.noise import Noise, unigram
 from jaxlm.trees.paths import Tree, node_biases
 
@@ -70,11 +71,6 @@ class Options:
         return replace(self, class_ends=classes.cut(counts, number, self.classes_by == "frequency"))
 
 
-def draws_noise(config: Any) -> bool:
-    """Return whether training draws noise."""
-    return sampled.is_sampled(config)
-
-
 def reads_rows(config: Any) -> bool:
     """Return whether a step of training reads rows of tables, those of noise or of a tree's nodes."""
     return sampled.is_sampled(config) or config.objective == "tree"
@@ -114,15 +110,12 @@ class Data(NamedTuple):
 def biases(config: Any, counts: Any, over: Tree | None) -> Array:
     """Return biases before training, with which words have their base rates: [N_w], or of a tree's nodes [N_w - 1].
 
-    counts: [N_w], of the training text; a word that never occurs counts as one that occurs once, since its bias would
-    be infinite; over: the tree, where there is one.
+    counts: [N_w], of the training text, as in `log_base_rates`; over: the tree, where there is one.
     """
     if config.objective == "tree":
         assert over is not None
         return jnp.asarray(node_biases(over, counts), jnp.float32)
-    xp = jnp if isinstance(counts, jax.core.Tracer) else np  # float64 where it can be
-    rates = xp.maximum(xp.asarray(counts, float), 1)
-    return jnp.asarray(xp.log(rates / rates.sum()), jnp.float32)
+    return log_base_rates(counts)
 
 
 def init(key: Array, config: Any, D: int, counts: Any, shared: bool = False) -> Head | None:

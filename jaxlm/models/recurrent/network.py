@@ -32,7 +32,7 @@ from jaxlm.context_model import PERPLEXITY
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
 from jaxlm.models.recurrent.layer import Cell, State, layer
 from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, texts, with_topics
-from jaxlm.objectives import output
+from jaxlm.objectives import output, sampled
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.word_tree import WORD_TREE
 from jaxlm.topics import TOPICS, TopicOptions, Topics, require_no_tree
@@ -105,7 +105,7 @@ def touched(batch: Windows, config: Config) -> Params:
 def _flat(batch: Windows, config: Config) -> tuple[Array, Any]:
     """Return the words of all events, int32 [B T], and their noise if there is some; after the end they are word 0."""
     aid = batch.aid
-    if output.draws_noise(config):
+    if sampled.is_sampled(config):
         aid = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), aid)
     return jnp.maximum(batch.word, 0).reshape(-1), aid
 
@@ -155,7 +155,7 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
     """
     cell, dropped = config.cell.module(config.num_hidden), masks(key, config)
     windows, whole = example.batch, None
-    if not output.draws_noise(config):  # what else an objective needs is not of single events
+    if not sampled.is_sampled(config):  # what else an objective needs is not of single events
         windows, whole = windows._replace(aid=None), windows.aid
 
     def event(states: tuple[State, ...], given: Windows) -> tuple[tuple[State, ...], Array]:

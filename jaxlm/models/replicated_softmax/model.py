@@ -35,6 +35,7 @@ from jaxlm.data.documents.collection import Documents
 from jaxlm.data.documents.ordered import Ordered
 from jaxlm.models.replicated_softmax.ais import log_partition
 from jaxlm.models.replicated_softmax.chain import Slots, hidden_input, slots, step
+from jaxlm.objectives.base_rates import log_base_rates
 
 HELD_OUT = 4  # words of each document, at most, that validation predicts from the others
 FACTORS = 4  # of a product of which one logarithm is taken: float32 holds it for weights up to 20
@@ -84,10 +85,9 @@ def init(key: Array, config: Config, counts: Any) -> Params:
 
     Differs: the papers do not state their initial parameters. A word that never occurs counts as one that occurs once.
     """
-    rates = jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
     return Params(
         W=config.init_scale * jax.random.normal(key, (config.num_words, config.num_hidden)),
-        b=jnp.log(rates / rates.sum()),
+        b=log_base_rates(counts),
         c=jnp.zeros(config.num_hidden),
     )
 

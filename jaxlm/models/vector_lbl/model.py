@@ -21,6 +21,7 @@ from jaxlm.contract import BySGD
 from jaxlm.models.word2vec import blocks
 from jaxlm.models.word2vec.blocks import Blocks, Data
 from jaxlm.objectives import noise, sampled
+from jaxlm.objectives.base_rates import log_base_rates
 
 RESULT: Literal["best", "last"] = "last"  # vectors are judged by other tasks than the prediction of words
 METRIC = sampled.METRICS["nce"]
@@ -67,9 +68,12 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
     """
     N_w, D, J = config.num_words, config.num_features, 2 * config.window
     drawn = jax.random.uniform(key, (N_w, D), minval=-0.5 / D, maxval=0.5 / D)
-    occurs, smoothed = jnp.asarray(counts) > 0, jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
-    c = jnp.ones((J, D)) if config.position_dependent else None
-    return Params(jnp.where(occurs[:, None], drawn, 0), jnp.zeros((N_w, D)), jnp.log(smoothed / smoothed.sum()), c)
+    return Params(
+        R=jnp.where(jnp.asarray(counts)[:, None] > 0, drawn, 0),
+        Q=jnp.zeros((N_w, D)),
+        b=log_base_rates(counts),
+        c=jnp.ones((J, D)) if config.position_dependent else None,
+    )
 
 
 def texts(config: Config, eos: int) -> Callable[[np.ndarray], Data]:

@@ -198,6 +198,12 @@ def examples(ids: np.ndarray, context_size: int, eos: int, across_lines: bool = 
     return gather_contexts(text_of(ids, eos), jnp.arange(len(ids)), context_size, across_lines)
 
 
+def of_structure(model: Model, history: np.ndarray) -> dict[str, Any]:
+    """Return what a model's structure, if it has one, gives for the prediction after a history, int32 [n], by name."""
+    structure = model.record.structure_of(asdict(model.config))
+    return {} if structure is None else structure.for_prediction(model.structure, history, model)
+
+
 def predicts_from_context(
     log_prob: Callable[..., jax.Array], log_normalizer: Callable[..., jax.Array] | None = None
 ) -> PredictsWords:
@@ -213,9 +219,7 @@ def predicts_from_context(
     def of_history(model: Model, history: np.ndarray) -> np.ndarray:
         padded = np.concatenate([np.full(model.config.context_size, model.vocabulary.eos, np.int32), history])
         context = jnp.asarray(padded[len(history) :], jnp.int32)
-        structure = model.record.structure_of(asdict(model.config))
-        given = {} if structure is None else structure.for_prediction(model.structure, history, model)
-        return np.asarray(compiled(model.params, context, model.config, **given))
+        return np.asarray(compiled(model.params, context, model.config, **of_structure(model, history)))
 
     def log_normalizers(model: Model, ids: np.ndarray) -> np.ndarray | None:
         return _scores(model, ids, model.config, log_normalizer) if output.is_unnormalized(model.config) else None

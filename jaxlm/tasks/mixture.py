@@ -93,7 +93,7 @@ def fit_weights(log_probs: ArrayLike) -> Floats:
 def average(log_probs: ArrayLike) -> Floats:
     """Compute log 1/N Σ_i P_i of N models' log-probabilities [N, events]: [events], in nats."""
     values = np.asarray(log_probs, np.float64)
-    return np.logaddexp.reduce(values, axis=0) - math.log(len(values))
+    return mix_all(values, np.full(len(values), 1 / len(values)))
 
 
 def bias_variance(log_probs: ArrayLike) -> tuple[float, float]:

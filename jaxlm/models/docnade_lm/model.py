@@ -30,7 +30,7 @@ from jaxfit.program import Metrics, Program, Ragged
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import Cost
 from jaxfit.tables import rows_of
-from jaxlm.context_model import PERPLEXITY
+from jaxlm.context_model import PERPLEXITY, of_structure
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
 from jaxlm.data.documents.ordered import running_sums
 from jaxlm.models import nplm
@@ -201,12 +201,12 @@ def of_history(model: Model, history: np.ndarray) -> np.ndarray:
     padded = np.concatenate([np.full(config.context_size, eos), history]).astype(np.int32)
     earlier = np.full(capacity_step(len(history)), -1, np.int32)  # compiled for few lengths
     earlier[: len(history)] = history
-    children = jnp.asarray(model.structure.children) if isinstance(model.structure, Tree) else None
-    return np.asarray(_predicted(model.params, padded[len(history) :], earlier, config, children))
+    given = of_structure(model, history)
+    return np.asarray(_predicted(model.params, padded[len(history) :], earlier, config, **given))
 
 
 @partial(jax.jit, static_argnums=3)
-def _predicted(params: Params, context: Array, earlier: Array, config: Config, children: Array | None) -> Array:
+def _predicted(params: Params, context: Array, earlier: Array, config: Config, children: Array | None = None) -> Array:
     """Compute `log_prob` from the context and all earlier words of the document, int32 [n], -1 for padding."""
     shares = (earlier >= 0) / jnp.maximum(jnp.sum(earlier >= 0), 1)
     return log_prob(params, context, shares @ params.W[jnp.maximum(earlier, 0)], config, children)

@@ -50,14 +50,14 @@ class Batch(NamedTuple):
     """Examples: context int32[..., c], oldest word first, and word int32[...], the one that follows.
 
     following: of a minibatch, for targets "contexts", the distribution of the words that follow each context.
-    aid: of a minibatch, what its objective needs (`jaxlm.objectives.output.begun`).
+    aux: of a minibatch, auxiliary data of its objective (`jaxlm.objectives.output.aux_of`).
     topics: float32[..., K], of models that have them: the mixture of topics before the word.
     """
 
     context: jax.Array
     word: jax.Array
     following: Following | None = None
-    aid: Any = None
+    aux: Any = None
     topics: jax.Array | None = None
 
 
@@ -77,7 +77,7 @@ def gather(data: Text | Cases | output.Data, index: jax.Array, capacity: int, co
     """Return the examples `index`, int32 [B], of a text."""
     if isinstance(data, output.Data):
         plain = gather(data.text, index, 0, config)
-        return plain._replace(aid=output.begun(data, plain.word, index, capacity))
+        return plain._replace(aux=output.aux_of(data, plain.word, index, capacity))
     if isinstance(data, Cases):
         plain = gather(data.text, index, 0, config)
         return plain._replace(following=next_words.gather(data.next_words, index, capacity))
@@ -128,10 +128,10 @@ def shared_batch_loss(
     if output.reads_rows(config):
         rows, n = rows_of(params), batch.context.size
         r_hat = predict(rows, rows.R[:n].reshape(*batch.context.shape, -1))
-        return output.batch_loss(rows.R[n:], rows.b, rows.head, r_hat, batch.word, batch.aid, weight, config)
+        return output.batch_loss(rows.R[n:], rows.b, rows.head, r_hat, batch.word, batch.aux, weight, config)
     if config.objective != "softmax":
         r_hat = predict(params, params.R[batch.context])
-        return output.batch_loss(params.R, params.b, params.head, r_hat, batch.word, batch.aid, weight, config)
+        return output.batch_loss(params.R, params.b, params.head, r_hat, batch.word, batch.aux, weight, config)
     # read at once, so that the gradient by R adds to rows once: else it would need R's memory twice
     rows = params.R[jnp.concatenate([batch.context, batch.word[:, None]], axis=1)]
     r_hat = predict(params, rows[:, :-1])
@@ -149,7 +149,7 @@ def shared_touched(batch: Batch, config: Any, params: Any) -> Any:
 
     params: the type of the parameters.
     """
-    ids = output.row_ids(batch.word, batch.aid, config)
+    ids = output.row_ids(batch.word, batch.aux, config)
     R, head = output.shared_rows(batch.context.reshape(-1), ids, config)
     return params(**{**dict.fromkeys(params._fields), "R": R, "b": ids, "head": head})
 
@@ -159,19 +159,19 @@ def _by_contexts(config: Any) -> bool:
 
 
 def texts(
-    config: Any, eos: int, over: Tree | Topics | None = None
+    config: Any, eos: int, structure: Tree | Topics | None = None
 ) -> Callable[[np.ndarray], Text | Cases | output.Data]:
     """Return a function from ids, int32 [events], to a text on the device.
 
-    over: the model's structure, where it has one.
+    structure: that of the model, where it has one.
     """
 
     def text(ids: np.ndarray) -> Text:
-        found = mixtures(over, ids, eos, config, config.across_lines) if isinstance(over, Topics) else None
+        found = mixtures(structure, ids, eos, config, config.across_lines) if isinstance(structure, Topics) else None
         return text_of(ids, eos, found)
 
     if isinstance(config, output.Options) and config.objective != "softmax":
-        codes = output.codes(over if isinstance(over, Tree) else None)
+        codes = output.codes(structure if isinstance(structure, Tree) else None)
         return lambda ids: output.data(text(ids), ids, config, codes())
     if not _by_contexts(config):
         return text

@@ -69,10 +69,10 @@ class Params(NamedTuple):
     T: Array | None = None
 
 
-def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | Topics | None = None) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray | Array, structure: Tree | Topics | None = None) -> Params:
     """Return parameters before training (§3.4.1): small Gaussians, and biases that give the base rates.
 
-    counts: [N_w], of the training text; over: the structure, where there is one. Topics begin without an effect.
+    counts: [N_w], of the training text; structure: the structure, where there is one. Topics begin without an effect.
     Differs: a word that never occurs counts as one that occurs once, since its bias would be infinite; the rates
     of all others are the training set's, as in the thesis.
     """
@@ -81,7 +81,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | To
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, D)),
         C=0.1 / D**0.5 * jax.random.normal(key_C, (c, D) if config.diagonal else (c, D, D)),
-        b=output.biases(config, counts, over if isinstance(over, Tree) else None),
+        b=output.biases(config, counts, structure if isinstance(structure, Tree) else None),
         head=output.init(key_head, config, D, counts, shared=True),
         T=jnp.zeros((config.num_topics, D)) if config.num_topics else None,
     )
@@ -106,7 +106,7 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
     transpose; we follow 3.16. Dropout on r̂ (0 in the recipe `thesis`) is ours.
     """
     r_hat = dropout(predicted_vector(params, example.context, example.topics), key, config.dropout)
-    return output.loss(params.R, params.b, params.head, r_hat, example.word, example.aid, config)  # Eq. 3.17
+    return output.loss(params.R, params.b, params.head, r_hat, example.word, example.aux, config)  # Eq. 3.17
 
 
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
@@ -143,7 +143,7 @@ def log_prob(
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
     r_hat = predicted_vector(params, batch.context, batch.topics)
-    return output.nats(params.R, params.b, params.head, r_hat, batch.word, batch.aid, config)
+    return output.nats(params.R, params.b, params.head, r_hat, batch.word, batch.aux, config)
 
 
 def log_normalizer(params: Params, batch: Batch, config: Config) -> Array:

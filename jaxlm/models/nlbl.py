@@ -70,10 +70,10 @@ class Params(NamedTuple):
     head: output.Head | None = None
 
 
-def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | None = None) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray | Array, tree: Tree | None = None) -> Params:
     """Return parameters before training: those of the LBL, small Gaussians, and zeros for the other biases.
 
-    counts: [N_w], of the training text; over: the tree, where there is one.
+    counts: [N_w], of the training text; tree: where there is one.
     """
     D, c, N_h = config.num_features, config.context_size, config.num_hidden
     key_lbl, key_A, key_B, key_head = jax.random.split(key, 4)
@@ -86,7 +86,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | No
         a=jnp.zeros(N_h),
         B=0.1 * N_h**-0.5 * jax.random.normal(key_B, (D, N_h)),
         e=jnp.zeros(D),
-        b=output.biases(config, counts, over),
+        b=output.biases(config, counts, tree),
         head=output.init(key_head, config, D, counts, shared=True),
     )
 
@@ -109,7 +109,7 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
     Differs: the dropout of x, of the sigmoid units and of r̂ is ours.
     """
     r_hat = predicted_vector(params, params.R[example.context], key, config)
-    return output.loss(params.R, params.b, params.head, r_hat, example.word, example.aid, config)
+    return output.loss(params.R, params.b, params.head, r_hat, example.word, example.aux, config)
 
 
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
@@ -139,7 +139,7 @@ def log_prob(params: Params, context: Array, config: Config, children: Array | N
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
     r_hat = _predicted(params, params.R[batch.context], None, config)
-    return output.nats(params.R, params.b, params.head, r_hat, batch.word, batch.aid, config)
+    return output.nats(params.R, params.b, params.head, r_hat, batch.word, batch.aux, config)
 
 
 def log_normalizer(params: Params, batch: Batch, config: Config) -> Array:

@@ -67,10 +67,10 @@ class Params(NamedTuple):
     head: output.Head | None = None
 
 
-def init(key: Array, config: Config, counts: ArrayLike, over: Tree | None = None) -> Params:
+def init(key: Array, config: Config, counts: ArrayLike, tree: Tree | None = None) -> Params:
     """Draw the parameters before training: small Gaussians, and biases that give the base rates.
 
-    counts: [N_w], of the training text; over: the tree, where there is one.
+    counts: [N_w], of the training text; tree: where there is one.
     Differs: the scales are ours, and direct connections start at zero.
     """
     D, N_h, scored = config.num_inputs, config.num_hidden, output.num_scored(config)
@@ -81,7 +81,7 @@ def init(key: Array, config: Config, counts: ArrayLike, over: Tree | None = None
         H=D**-0.5 * jax.random.normal(key_H, (N_h, D)),
         d=jnp.zeros(N_h),
         U=jnp.concatenate([config.init_scale * jax.random.normal(key_U, (scored, N_h)), W], axis=1),
-        b=output.biases(config, counts, over),
+        b=output.biases(config, counts, tree),
         head=output.init(key_head, config, N_h + W.shape[1], counts),
     )
 
@@ -104,7 +104,7 @@ def last_layer(params: Params, vectors: Array, key: Array | None, config: Config
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
     """Compute -log P(w_n | w_{1:n-1}) in nats, or another objective, for ONE example: the specification."""
     z = last_layer(params, params.R[example.context], key, config)
-    return output.loss(params.U, params.b, params.head, z, example.word, example.aid, config)
+    return output.loss(params.U, params.b, params.head, z, example.word, example.aux, config)
 
 
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
@@ -115,9 +115,9 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
     if output.reads_rows(config):
         rows = rows_of(params)
         z = _last_layers(rows, rows.R.reshape(*batch.context.shape, -1), keys, config)
-        return output.batch_loss(rows.U, rows.b, rows.head, z, batch.word, batch.aid, weight, config)
+        return output.batch_loss(rows.U, rows.b, rows.head, z, batch.word, batch.aux, weight, config)
     z = last_layers(params, batch.context, keys, config)
-    return output.batch_loss(params.U, params.b, params.head, z, batch.word, batch.aid, weight, config)
+    return output.batch_loss(params.U, params.b, params.head, z, batch.word, batch.aux, weight, config)
 
 
 def log_prob(params: Params, context: Array, config: Config, children: Array | None = None) -> Array:
@@ -129,7 +129,7 @@ def log_prob(params: Params, context: Array, config: Config, children: Array | N
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
     z = last_layers(params, batch.context, None, config)
-    return output.nats(params.U, params.b, params.head, z, batch.word, batch.aid, config)
+    return output.nats(params.U, params.b, params.head, z, batch.word, batch.aux, config)
 
 
 def last_layers(params: Params, context: Array, keys: Array | None, config: Config) -> Array:
@@ -144,7 +144,7 @@ def _last_layers(params: Params, vectors: Array, keys: Array | None, config: Con
 
 def touched(batch: Batch, config: Config) -> Params:
     """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
-    words = output.row_ids(batch.word, batch.aid, config)
+    words = output.row_ids(batch.word, batch.aux, config)
     return Params(R=batch.context.reshape(-1), U=words, b=words, head=output.dense(config), H=None, d=None)  # type: ignore[arg-type]
 
 

@@ -60,14 +60,14 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
 
 
 def gather(data: Text, index: Array, capacity: int, config: Config) -> Batch:
-    """Return the examples `index`, int32 [B], of a text; where lines begin afresh, `aid` marks the first of each."""
+    """Return the examples `index`, int32 [B], of a text; where lines begin afresh, `aux` marks the first of each."""
     batch = context_model.gather(data, index, capacity, config)
-    return batch if config.across_lines else batch._replace(aid=batch.context[:, -1] == data.eos)
+    return batch if config.across_lines else batch._replace(aux=batch.context[:, -1] == data.eos)
 
 
 def _carried(batch: Batch, before: Array) -> Array:
     """Return p as events receive it, [..., N_h]: zero for a line's first, where lines begin afresh."""
-    return before if batch.aid is None else jnp.where(batch.aid[..., None], 0.0, before)
+    return before if batch.aux is None else jnp.where(batch.aux[..., None], 0.0, before)
 
 
 def shifted_input(params: Params, context: Array, before: Array) -> Array:

@@ -107,14 +107,14 @@ class Data(NamedTuple):
     codes: tree.Codes | None = None
 
 
-def biases(config: Any, counts: Any, over: Tree | None) -> Array:
+def biases(config: Any, counts: Any, word_tree: Tree | None) -> Array:
     """Return biases before training, with which words have their base rates: [N_w], or of a tree's nodes [N_w - 1].
 
-    counts: [N_w], of the training text, as in `log_base_rates`; over: the tree, where there is one.
+    counts: [N_w], of the training text, as in `log_base_rates`; word_tree: where there is one.
     """
     if config.objective == "tree":
-        assert over is not None
-        return jnp.asarray(node_biases(over, counts), jnp.float32)
+        assert word_tree is not None
+        return jnp.asarray(node_biases(word_tree, counts), jnp.float32)
     return log_base_rates(counts)
 
 
@@ -144,15 +144,15 @@ def log_prob(V: Array, b: Array, head: Head | None, z: Array, config: Any, child
     return jax.nn.log_softmax(V @ z + b)
 
 
-def loss(V: Array, b: Array, head: Head | None, z: Array, word: Array, aid: Any, config: Any) -> Array:
-    """Compute the loss of ONE next word: the specification; aid: its noise, where that is drawn, or the tree."""
+def loss(V: Array, b: Array, head: Head | None, z: Array, word: Array, aux: Any, config: Any) -> Array:
+    """Compute the loss of ONE next word: the specification; aux: its noise, where that is drawn, or the tree."""
     if sampled.is_sampled(config):
-        return sampled.loss(V, b, _log_Z(head), z, word, aid, config)
-    return -log_prob(V, b, head, z, config, aid.children if config.objective == "tree" else None)[word]
+        return sampled.loss(V, b, _log_Z(head), z, word, aux, config)
+    return -log_prob(V, b, head, z, config, aux.children if config.objective == "tree" else None)[word]
 
 
 def batch_loss(
-    V: Array, b: Array, head: Head | None, z: Array, word: Array, aid: Any, weight: Array, config: Any
+    V: Array, b: Array, head: Head | None, z: Array, word: Array, aux: Any, weight: Array, config: Any
 ) -> tuple[Array, Metrics]:
     """Sum over next words of weight * `loss`.
 
@@ -162,14 +162,14 @@ def batch_loss(
         head: of `init`.
         z: [B, D].
         word: next words, int32 [B].
-        aid: of `begun`, and where noise is drawn of `drawn`.
+        aux: of `aux_of`, and where noise is drawn of `with_noise`.
         weight: [B].
         config: of the model, with `Options`.
     """
     if sampled.is_sampled(config):
-        return sampled.batch_loss(V, b, _log_Z(head), z, word, aid, weight, config)
+        return sampled.batch_loss(V, b, _log_Z(head), z, word, aux, weight, config)
     if config.objective == "tree":
-        total = weight @ tree.nll(_vectors(V, head), b, z, aid)
+        total = weight @ tree.nll(_vectors(V, head), b, z, aux)
     elif config.objective == "classes":
         total = classes.sum_nll(V, b, *_of_classes(head), z, word, weight, config.class_ends)
     else:
@@ -177,11 +177,11 @@ def batch_loss(
     return total, {"perplexity": Mean(total, jnp.sum(weight))}
 
 
-def nats(V: Array, b: Array, head: Head | None, z: Array, word: Array, aid: Any, config: Any) -> Array:
-    """Compute -log P of next words, int32 [B], in nats: [B]; aid: of `begun`, the rest as in `log_prob`."""
+def nats(V: Array, b: Array, head: Head | None, z: Array, word: Array, aux: Any, config: Any) -> Array:
+    """Compute -log P of next words, int32 [B], in nats: [B]; aux: of `aux_of`, the rest as in `log_prob`."""
     if config.objective == "tree":
-        Q, b = (table.at[aid.node].get(mode="clip") for table in (_vectors(V, head), b))
-        return tree.nll(Q, b, z, aid)
+        Q, b = (table.at[aux.node].get(mode="clip") for table in (_vectors(V, head), b))
+        return tree.nll(Q, b, z, aux)
     if config.objective == "classes":
         return classes.nll(V, b, *_of_classes(head), z, word, config.class_ends)
     return softmax.nll(V, b, z, word)
@@ -213,9 +213,9 @@ def _of_classes(head: Head | None) -> tuple[Array, Array]:
     return head.Q, head.a
 
 
-def codes(over: Tree | None) -> Callable[[], tree.Codes | None]:
+def codes(word_tree: Tree | None) -> Callable[[], tree.Codes | None]:
     """Return a function that makes the codes of all words in a tree, once, when they are first needed."""
-    return cache(lambda: None if over is None else tree.codes(over))
+    return cache(lambda: None if word_tree is None else tree.codes(word_tree))
 
 
 def data(text: Any, words: NDArray[np.int32], config: Any, codes: tree.Codes | None = None) -> Any:
@@ -242,8 +242,8 @@ def costs(data: Data) -> NDArray[np.int32]:
     return np.asarray(data.costs)
 
 
-def begun(data: Data, word: Array, number: Array, capacity: int) -> Any:
-    """Return what a minibatch's loss needs besides its next words.
+def aux_of(data: Data, word: Array, number: Array, capacity: int) -> Any:
+    """Return the auxiliary data of a minibatch: what its loss needs besides its next words.
 
     Args:
         data: of `data`.
@@ -257,14 +257,14 @@ def begun(data: Data, word: Array, number: Array, capacity: int) -> Any:
     return sampled.Source(data.noise, number)
 
 
-def drawn(batch: Any, key: Array, fraction: Array, config: Any) -> Any:
-    """Draw the noise of a step: `Program.at_step`, for batches with `word`, int32 [...], and `aid`, of `begun`."""
-    return batch._replace(aid=sampled.draw(batch.aid, jnp.maximum(batch.word, 0), key, config))
+def with_noise(batch: Any, key: Array, fraction: Array, config: Any) -> Any:
+    """Draw the noise of a step: `Program.at_step`, for batches with `word`, int32 [...], and `aux`, of `aux_of`."""
+    return batch._replace(aux=sampled.draw(batch.aux, jnp.maximum(batch.word, 0), key, config))
 
 
-def row_ids(word: Array, aid: Any, config: Any) -> Array:
+def row_ids(word: Array, aux: Any, config: Any) -> Array:
     """Return the words, or nodes, whose vectors and biases a step reads that reads rows: int32 [n]."""
-    return aid.node if config.objective == "tree" else sampled.row_ids(word, aid, config)
+    return aux.node if config.objective == "tree" else sampled.row_ids(word, aux, config)
 
 
 def shared_rows(context: Array, ids: Array, config: Any) -> tuple[Array, Head | None]:
@@ -314,5 +314,5 @@ def adapted(plain: Program, touched: Callable[..., Any]) -> Program:
         return replace(plain, ragged=ragged, sparse=Sparse(touched))
     if sampled.is_sampled(config):
         metrics = (sampled.METRICS[config.objective],)
-        return replace(plain, training_metrics=metrics, at_step=drawn, sparse=Sparse(touched))
+        return replace(plain, training_metrics=metrics, at_step=with_noise, sparse=Sparse(touched))
     return plain

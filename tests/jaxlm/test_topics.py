@@ -156,8 +156,8 @@ def test_cells_read_the_mixture_beside_the_vector_of_the_word_before(ids, found)
     rows = {name: {"kernel": gates[name]["kernel"][:4]} for name in gates if name.startswith("i")}
     without = params._replace(cells=({**gates, **rows},))
 
-    def nats(params, config, over=None):
-        data = texts_of_windows(config, EOS, over)(ids)
+    def nats(params, config, structure=None):
+        data = texts_of_windows(config, EOS, structure)(ids)
         windows = gather_windows(data, jnp.arange(3), 0, config)
         states = jax.tree.map(lambda s: jnp.zeros((3, *s.shape)), network.start(config))
         return network.event_nats(params, network.Carried(windows, states), config)[0]

@@ -73,7 +73,7 @@ class Batch(NamedTuple):
     tiles: Tiles
 
 
-def init(key: Array, config: Config, counts: Any, over: Tree) -> Params:
+def init(key: Array, config: Config, counts: Any, tree: Tree) -> Params:
     """Draw small Gaussians; biases b give words the base rates of the training documents, counts [N_w]; c is 0.
 
     Differs: the paper does not state its initial parameters.
@@ -83,16 +83,16 @@ def init(key: Array, config: Config, counts: Any, over: Tree) -> Params:
         W=config.init_scale * jax.random.normal(key_W, (config.num_words, config.num_hidden)),
         c=jnp.zeros(config.num_hidden),
         V=config.init_scale * jax.random.normal(key_V, (config.num_words - 1, config.num_hidden)),
-        b=jnp.asarray(node_biases(over, counts), jnp.float32),
+        b=jnp.asarray(node_biases(tree, counts), jnp.float32),
     )
 
 
-def texts(config: Config, eos: int, over: Tree) -> Callable[[Documents], Data]:
+def texts(config: Config, eos: int, tree: Tree) -> Callable[[Documents], Data]:
     """Return a function from documents to `Data`, of those that have words."""
 
     @cache
     def table() -> Table:
-        every = paths(over)
+        every = paths(tree)
         made = tabulate(every, np.ones(len(every.nodes), np.bool_))
         return made._replace(start=jnp.append(made.start, made.start[-1]))  # word N_w, which is padding, has none
 

@@ -39,7 +39,7 @@ class Batch(NamedTuple):
         owner: int32 [n], the event's document within the minibatch, B for padding.
         earlier: int32 [n], the number of words of the document before the event.
         length: int32 [B], events of each document.
-        aid: what the objective needs (`jaxlm.objectives.output.begun`).
+        aux: auxiliary data of the objective (`jaxlm.objectives.output.aux_of`).
     """
 
     context: Array
@@ -47,12 +47,12 @@ class Batch(NamedTuple):
     owner: Array
     earlier: Array
     length: Array
-    aid: Any = None
+    aux: Any = None
 
 
-def texts(config: Any, eos: int, over: Tree | None = None) -> Callable[[np.ndarray], Grouped | output.Data]:
-    """Return a function from ids, int32 [events], to a text in documents; over: the tree, where there is one."""
-    codes = output.codes(over)
+def texts(config: Any, eos: int, tree: Tree | None = None) -> Callable[[np.ndarray], Grouped | output.Data]:
+    """Return a function from ids, int32 [events], to a text in documents; tree: where there is one."""
+    codes = output.codes(tree)
 
     def grouped(ids: np.ndarray) -> Grouped | output.Data:
         ends = np.flatnonzero(ids == eos)[config.group_lines - 1 :: config.group_lines] + 1
@@ -71,8 +71,8 @@ def gather(data: Grouped | output.Data, index: Array, capacity: int, config: Any
     context, word = gather_contexts(text, place, config.context_size, config.across_lines)
     word = jnp.where(real, word, -1)
     earlier = jnp.where(real, place - start[jnp.take(index, owner, mode="clip")], 0)
-    aid = output.begun(data, word, place, 0) if isinstance(data, output.Data) else None
-    return Batch(context, word, owner, earlier, start[index + 1] - start[index], aid)
+    aux = output.aux_of(data, word, place, 0) if isinstance(data, output.Data) else None
+    return Batch(context, word, owner, earlier, start[index + 1] - start[index], aux)
 
 
 def _grouped(data: Grouped | output.Data) -> Grouped:

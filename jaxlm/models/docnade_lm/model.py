@@ -65,13 +65,13 @@ class Params(NamedTuple):
     head: output.Head | None = None
 
 
-def init(key: Array, config: Config, counts: ArrayLike, over: Tree | None = None) -> Params:
+def init(key: Array, config: Config, counts: ArrayLike, tree: Tree | None = None) -> Params:
     """Draw the parameters before training: those of the NPLM; documents begin without an effect.
 
-    counts: [N_w], of the training text; over: the tree, where there is one.
+    counts: [N_w], of the training text; tree: where there is one.
     Differs: the paper does not state its initial parameters.
     """
-    plain = nplm.init(key, config, counts, over)
+    plain = nplm.init(key, config, counts, tree)
     return Params(W=jnp.zeros((config.num_words, config.num_hidden)), **plain._asdict())
 
 
@@ -154,20 +154,20 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
     else:
         vectors, rows = params.R[batch.context], params.W[word]
     z = _last_layers(params, vectors, rows, batch, keys, config)
-    return output.batch_loss(params.U, params.b, params.head, z, word, batch.aid, of_event, config)
+    return output.batch_loss(params.U, params.b, params.head, z, word, batch.aux, of_event, config)
 
 
 def touched(batch: Batch, config: Config) -> Params:
     """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
     word = jnp.maximum(batch.word, 0)
-    ids = output.row_ids(word, batch.aid, config)
+    ids = output.row_ids(word, batch.aux, config)
     return Params(R=batch.context.reshape(-1), W=word, U=ids, b=ids, head=output.dense(config), H=None, d=None)  # type: ignore[arg-type]
 
 
 def event_nats(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P of each event of a minibatch, [n], in nats, no dropout; 0 for padding."""
     word, z = jnp.maximum(batch.word, 0), _of_batch(params, batch, config)
-    return jnp.where(batch.word >= 0, output.nats(params.U, params.b, params.head, z, word, batch.aid, config), 0.0)
+    return jnp.where(batch.word >= 0, output.nats(params.U, params.b, params.head, z, word, batch.aux, config), 0.0)
 
 
 def event_normalizers(params: Params, batch: Batch, config: Config) -> Array:

@@ -104,16 +104,16 @@ def touched(batch: Windows, config: Config) -> Params:
 
 def _flat(batch: Windows, config: Config) -> tuple[Array, Any]:
     """Return the words of all events, int32 [B T], and their noise if there is some; after the end they are word 0."""
-    aid = batch.aid
+    aux = batch.aux
     if sampled.is_sampled(config):
-        aid = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), aid)
-    return jnp.maximum(batch.word, 0).reshape(-1), aid
+        aux = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), aux)
+    return jnp.maximum(batch.word, 0).reshape(-1), aux
 
 
-def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | Topics | None = None) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray | Array, structure: Tree | Topics | None = None) -> Params:
     """Return parameters before training: small Gaussians, flax's for the cells, and biases that give the base rates.
 
-    counts: [N_w], of the training text; over: the structure, where there is one.
+    counts: [N_w], of the training text; structure: the structure, where there is one.
     """
     key_R, key_U, key_head, *of_cells = jax.random.split(key, 3 + config.num_layers)
     N_h, scale = config.num_hidden, config.init_scale
@@ -121,7 +121,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | To
         R=scale * jax.random.normal(key_R, (config.num_words, config.num_features)),
         cells=_init_cells(of_cells, config),
         U=None if config.tied else scale * jax.random.normal(key_U, (output.num_scored(config), N_h)),
-        b=output.biases(config, counts, over if isinstance(over, Tree) else None),
+        b=output.biases(config, counts, structure if isinstance(structure, Tree) else None),
         head=output.init(key_head, config, N_h, counts),
     )
 
@@ -156,10 +156,10 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
     cell, dropped = config.cell.module(config.num_hidden), masks(key, config)
     windows, whole = example.batch, None
     if not sampled.is_sampled(config):  # what else an objective needs is not of single events
-        windows, whole = windows._replace(aid=None), windows.aid
+        windows, whole = windows._replace(aux=None), windows.aux
 
     def event(states: tuple[State, ...], given: Windows) -> tuple[tuple[State, ...], Array]:
-        before, word, first, aid, topics = given
+        before, word, first, aux, topics = given
         fresh = first & (not config.across_lines)
         x, after = with_topics(params.R[before] * dropped.features, topics), []
         for p, state, factor in zip(params.cells, states, dropped.units, strict=True):
@@ -167,7 +167,7 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
             new, x = cell.apply({"params": p}, begun, x)
             x = x * factor
             after.append(jax.tree.map(lambda n, s: jnp.where(word >= 0, n, s), new, state))
-        nats = output.loss(vectors_of(params), params.b, params.head, x, jnp.maximum(word, 0), aid or whole, config)
+        nats = output.loss(vectors_of(params), params.b, params.head, x, jnp.maximum(word, 0), aux or whole, config)
         return tuple(after), jnp.where(word >= 0, nats, 0.0)
 
     states, nats = lax.scan(event, example.carry, windows)
@@ -257,7 +257,7 @@ def event_nats(
     if normalizers:
         nats = output.log_normalizer(V, params.b, params.head, z)
     else:
-        nats = output.nats(V, params.b, params.head, z, of_words, given.batch.aid, config)
+        nats = output.nats(V, params.b, params.head, z, of_words, given.batch.aux, config)
     return jnp.where(word >= 0, nats.reshape(word.shape), 0.0), states
 
 
@@ -316,7 +316,7 @@ def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
     config = _scoring(model.config, capacity_step(len(ids)), True)  # compiled for few lengths
     windows = gather(model.texts(config)(ids), jnp.array([0]), 0, config)
     children = jnp.asarray(model.structure.children) if isinstance(model.structure, Tree) else None
-    return np.asarray(_predicted(model.params, windows._replace(aid=None), len(history), config, children))
+    return np.asarray(_predicted(model.params, windows._replace(aux=None), len(history), config, children))
 
 
 def cost(config: Config, costs: Any = None) -> Cost:

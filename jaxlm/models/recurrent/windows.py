@@ -16,23 +16,25 @@ from jaxlm.trees.paths import Tree
 class Windows(NamedTuple):
     """A text in windows: the word before each event, the word itself, and whether a line begins with it, [N, T].
 
-    After the text's end the word is -1. aid: of a minibatch, what its objective needs (`output.begun`). topics: of
-    models that have them, the mixture of topics before each event, [N, T, K].
+    After the text's end the word is -1. aux: of a minibatch, auxiliary data of its objective (`output.aux_of`).
+    topics: of models that have them, the mixture of topics before each event, [N, T, K].
     """
 
     before: Array
     word: Array
     first: Array
-    aid: Any = None
+    aux: Any = None
     topics: Array | None = None
 
 
-def texts(config: Any, eos: int, over: Tree | Topics | None = None) -> Callable[[np.ndarray], Windows | output.Data]:
+def texts(
+    config: Any, eos: int, structure: Tree | Topics | None = None
+) -> Callable[[np.ndarray], Windows | output.Data]:
     """Return a function from ids, int32 [events], to their windows; before the text there is a line end.
 
-    over: the model's structure, where it has one.
+    structure: that of the model, where it has one.
     """
-    codes = output.codes(over if isinstance(over, Tree) else None)
+    codes = output.codes(structure if isinstance(structure, Tree) else None)
 
     def cut(column: np.ndarray, fill: int) -> np.ndarray:
         missing = [(0, -len(column) % config.window)] + [(0, 0)] * (column.ndim - 1)
@@ -42,8 +44,8 @@ def texts(config: Any, eos: int, over: Tree | Topics | None = None) -> Callable[
         before = np.append(np.int32(eos), ids)[: len(ids)].astype(np.int32)
         words = cut(np.asarray(ids, np.int32), -1)
         text = Windows(*jax.device_put((cut(before, 0), words, cut(before == eos, False))))
-        if isinstance(over, Topics):
-            found = mixtures(over, ids, eos, config, config.across_lines)
+        if isinstance(structure, Topics):
+            found = mixtures(structure, ids, eos, config, config.across_lines)
             text = text._replace(topics=jax.device_put(cut(found, 0)))
         return output.data(text, words, config, codes())
 
@@ -55,7 +57,7 @@ def gather(data: Windows | output.Data, index: Array, capacity: int, config: Any
     if isinstance(data, output.Data):
         plain = gather(data.text, index, 0, config)
         number = index[:, None] * config.window + jnp.arange(config.window, dtype=jnp.int32)[None]
-        return plain._replace(aid=output.begun(data, plain.word, number, 0))
+        return plain._replace(aux=output.aux_of(data, plain.word, number, 0))
     return jax.tree.map(lambda x: x[index], data)
 
 

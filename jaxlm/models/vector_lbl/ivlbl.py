@@ -29,7 +29,7 @@ def loss(params: Params, example: Blocks, config: Config) -> Array:
 
     def of_pair(m: Array, offset: Array, weights: Array) -> Array:
         q_hat, word = weights * params.R[example.words[m + config.window + offset]], example.words[m + config.window]
-        nats = model.nats(params, q_hat, word, example.aid, example.aid.of_word[m], config)
+        nats = model.nats(params, q_hat, word, example.aux, example.aux.of_word[m], config)
         return jnp.where(blocks.holds(example.left[m].astype(int), example.right[m].astype(int), offset), nats, 0)
 
     of_window = jax.vmap(of_pair, (None, 0, 0))

@@ -87,23 +87,23 @@ def gather(data: Data, index: Array, capacity: int, config: Config) -> Blocks:
     return Blocks(*blocks.gather(data, index, config), sampled.Source(data.noise, index))
 
 
-def drawn(batch: Blocks, key: Array, fraction: Array, config: Config) -> Blocks:
+def with_noise(batch: Blocks, key: Array, fraction: Array, config: Config) -> Blocks:
     """Draw the noise of a step, of each block: `Program.at_step`."""
-    source, K, word = batch.aid, config.num_noise, blocks.centres(batch, config)
+    source, K, word = batch.aux, config.num_noise, blocks.centres(batch, config)
     words = noise.draw(source.noise, key, source.number[:, None] * K + jnp.arange(K, dtype=jnp.int32)[None])
     log_p = source.noise.log_p
-    return batch._replace(aid=sampled.Drawn(words, log_p[words], log_p[word]))
+    return batch._replace(aux=sampled.Drawn(words, log_p[words], log_p[word]))
 
 
 def touched(batch: Blocks, config: Config) -> Params:
     """Return the rows that a minibatch reads."""
-    predicted = jnp.concatenate([blocks.centres(batch, config).reshape(-1), batch.aid.words.reshape(-1)])
+    predicted = jnp.concatenate([blocks.centres(batch, config).reshape(-1), batch.aux.words.reshape(-1)])
     return Params(batch.words.reshape(-1), predicted, predicted, None)
 
 
-def nats(params: Params, q_hat: Array, word: Array, aid: sampled.Drawn, of_word: Array, config: Config) -> Array:
-    """Compute the loss of ONE prediction, by whole parameters: q_hat: [D]; aid: of a block; of_word: log P_n(word)."""
-    return sampled.loss(params.Q, params.b, None, q_hat, word, aid._replace(of_word=of_word), config)
+def nats(params: Params, q_hat: Array, word: Array, aux: sampled.Drawn, of_word: Array, config: Config) -> Array:
+    """Compute the loss of ONE prediction, by whole parameters: q_hat: [D]; aux: of a block; of_word: log P_n(word)."""
+    return sampled.loss(params.Q, params.b, None, q_hat, word, aux._replace(of_word=of_word), config)
 
 
 def batch_nats(read: Params, q_hat: Array, held: Array, batch: Blocks, config: Config) -> Array:
@@ -120,10 +120,10 @@ def batch_nats(read: Params, q_hat: Array, held: Array, batch: Blocks, config: C
     split = B * M
 
     def of_block(
-        Q: Array, b: Array, noise_Q: Array, noise_b: Array, z: Array, held: Array, aid: sampled.Drawn, word: Array
+        Q: Array, b: Array, noise_Q: Array, noise_b: Array, z: Array, held: Array, aux: sampled.Drawn, word: Array
     ) -> Array:
-        words, log_p = (jnp.broadcast_to(x[None], (M * J, *x.shape)) for x in (aid.words, aid.log_p))
-        repeated = sampled.Drawn(words, log_p, jnp.repeat(aid.of_word, J))
+        words, log_p = (jnp.broadcast_to(x[None], (M * J, *x.shape)) for x in (aux.words, aux.log_p))
+        repeated = sampled.Drawn(words, log_p, jnp.repeat(aux.of_word, J))
         rows, biases = (
             jnp.concatenate([jnp.repeat(Q, J, axis=0), noise_Q]),
             jnp.concatenate([jnp.repeat(b, J), noise_b]),
@@ -136,7 +136,7 @@ def batch_nats(read: Params, q_hat: Array, held: Array, batch: Blocks, config: C
 
     return jax.vmap(of_block)(
         read.Q[:split].reshape(B, M, D), read.b[:split].reshape(B, M), read.Q[split:].reshape(B, -1, D),
-        read.b[split:].reshape(B, -1), q_hat, held, batch.aid, blocks.centres(batch, config),
+        read.b[split:].reshape(B, -1), q_hat, held, batch.aux, blocks.centres(batch, config),
     )  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def weighted(nats: Array, batch: Blocks, weight: Array) -> tuple[Array, Metrics]
 
 def read(params: Params, batch: Blocks, config: Config) -> tuple[Params, Blocks]:
     """Gather the rows of blocks that are scored, and draw their noise, the same each time."""
-    batch = drawn(batch, jax.random.key(0), jnp.zeros(()), config)
+    batch = with_noise(batch, jax.random.key(0), jnp.zeros(()), config)
     return gathered(params, touched(batch, config)).rows, batch
 
 
@@ -162,7 +162,7 @@ def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config)
     """Return a model as the engine sees it; loss: its `batch_loss`."""
     return Program(
         config=config, size=blocks.num_blocks, batch=gather, loss=loss, score=score, metric=METRIC,
-        training_metrics=(DRAWN,), events=blocks.num_words, at_step=drawn, redraw=blocks.redraw, result=RESULT,
+        training_metrics=(DRAWN,), events=blocks.num_words, at_step=with_noise, redraw=blocks.redraw, result=RESULT,
         sparse=Sparse(touched),
     )  # fmt: skip
 

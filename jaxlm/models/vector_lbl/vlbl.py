@@ -29,7 +29,7 @@ def loss(params: Params, example: Blocks, config: Config) -> Array:
         weighed = held[:, None] * c * params.R[example.words[m + config.window + offsets]]
         q_hat = jnp.sum(weighed, axis=0) / jnp.maximum(jnp.sum(held), 1)
         word = example.words[m + config.window]
-        nats = model.nats(params, q_hat, word, example.aid, example.aid.of_word[m], config)
+        nats = model.nats(params, q_hat, word, example.aux, example.aux.of_word[m], config)
         return jnp.where(jnp.any(held), nats, 0)
 
     return jnp.sum(jax.vmap(of_centre)(jnp.arange(config.block_size)))

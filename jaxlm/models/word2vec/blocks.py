@@ -52,13 +52,13 @@ class Blocks(NamedTuple):
     Attributes:
         words: int32 [B, c + M + c].
         left, right: int8 [B, M], as in `Data`.
-        aid: what the objective needs.
+        aux: auxiliary data of the objective: noise, or the paths of words in a tree.
     """
 
     words: Array
     left: Array
     right: Array
-    aid: Any
+    aux: Any
 
 
 def data(ids: NDArray[np.int32], eos: int, config: Any, codes: Any) -> Data:
@@ -137,7 +137,7 @@ def num_words(data: Data) -> int:
 
 
 def gather(data: Data, index: Array, config: Any) -> tuple[Array, Array, Array]:
-    """Gather the words and the windows of blocks: `Blocks` without its aid."""
+    """Gather the words and the windows of blocks: `Blocks` without its aux."""
     c, M = config.window, config.block_size
     first = index[:, None] * M
     words = data.words[first + jnp.arange(M + 2 * c, dtype=jnp.int32)[None]]

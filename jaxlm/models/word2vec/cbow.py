@@ -27,8 +27,8 @@ def loss(params: Params, example: Blocks, config: Config) -> Array:
         held = blocks.holds(example.left[m].astype(int), example.right[m].astype(int), offsets)
         around = params.W[example.words[m + c + offsets]]
         mean = held.astype(around.dtype) @ around / jnp.maximum(jnp.sum(held), 1)
-        aid = jax.tree.map(lambda x: x[m], example.aid) if config.objective == "tree" else example.aid
-        nats = outputs.nats(params.C, mean, example.words[m + c], aid, config)
+        aux = jax.tree.map(lambda x: x[m], example.aux) if config.objective == "tree" else example.aux
+        nats = outputs.nats(params.C, mean, example.words[m + c], aux, config)
         return jnp.where(jnp.any(held), nats, 0)
 
     return jnp.sum(jax.vmap(of_centre)(jnp.arange(config.block_size)))
@@ -40,7 +40,7 @@ def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     number = blocks.window_sizes(batch)
     means = weighted_sums((held / jnp.maximum(number, 1)[..., None]).astype(W.dtype), W)
     if config.objective == "tree":
-        nats = outputs.by_tree(read.C, means[:, :, None], batch.aid)[..., 0]
+        nats = outputs.by_tree(read.C, means[:, :, None], batch.aux)[..., 0]
     else:
         C, M = read.C.reshape(len(means), -1, means.shape[-1]), config.block_size
         against = jnp.sum(softplus(scores(means, C[:, M:])), axis=2)

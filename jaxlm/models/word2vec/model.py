@@ -68,19 +68,19 @@ def gather(data: Data, index: Array, capacity: int, config: Config) -> Blocks:
     words, left, right = blocks.gather(data, index, config)
     if config.objective == "tree":
         centres = blocks.centres(Blocks(words, left, right, None), config)
-        return Blocks(words, left, right, outputs.ways(data.codes, centres))
+        return Blocks(words, left, right, outputs.padded_paths(data.codes, centres))
     assert data.noise is not None
     return Blocks(words, left, right, outputs.Source(data.noise, index))
 
 
-def drawn(batch: Blocks, key: Array, fraction: Array, config: Config) -> Blocks:
+def with_noise(batch: Blocks, key: Array, fraction: Array, config: Config) -> Blocks:
     """Draw the noise of a step: `Program.at_step`."""
-    return batch._replace(aid=outputs.draw(batch.aid, key, config))
+    return batch._replace(aux=outputs.draw(batch.aux, key, config))
 
 
 def touched(batch: Blocks, config: Config) -> Params:
     """Return the rows that a minibatch reads."""
-    return Params(batch.words.reshape(-1), outputs.row_ids(blocks.centres(batch, config), batch.aid))
+    return Params(batch.words.reshape(-1), outputs.row_ids(blocks.centres(batch, config), batch.aux))
 
 
 def weighted(nats: Array, batch: Blocks, weight: Array, config: Config) -> tuple[Array, Metrics]:
@@ -93,7 +93,7 @@ def weighted(nats: Array, batch: Blocks, weight: Array, config: Config) -> tuple
 def read(params: Params, batch: Blocks, config: Config) -> tuple[Params, Blocks]:
     """Gather the rows of blocks that are scored, and draw their noise, the same each time."""
     if config.objective != "tree":
-        batch = drawn(batch, jax.random.key(0), jnp.zeros(()), config)
+        batch = with_noise(batch, jax.random.key(0), jnp.zeros(()), config)
     return gathered(params, touched(batch, config)).rows, batch
 
 
@@ -103,7 +103,7 @@ def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config)
         config=config, size=blocks.num_blocks, batch=gather, loss=loss,
         score=score, metric=outputs.METRICS[config.objective],
         training_metrics=(outputs.DRAWN[config.objective],), events=blocks.num_words,
-        at_step=None if config.objective == "tree" else drawn, redraw=blocks.redraw, result=RESULT,
+        at_step=None if config.objective == "tree" else with_noise, redraw=blocks.redraw, result=RESULT,
         sparse=Sparse(touched),
     )  # fmt: skip
 
@@ -112,12 +112,12 @@ def cost(config: Config, predictions: float, against_noise: float) -> Cost:
     """Count what a word takes: products of vectors, and rows that are read and added to, of which a block shares some.
 
     predictions: of a centre, from windows of the mean width; against_noise: vectors whose products with a block's
-    noise are taken, for each word. The way to a word in a tree is taken to be as long as that of a balanced one.
+    noise are taken, for each word. The path to a word in a tree is taken to be as long as that of a balanced one.
     """
     D, M, around = config.num_features, config.block_size, 2 * config.window / config.block_size
     if config.objective == "tree":
-        way = np.log2(config.num_words)
-        products, rows, formula = predictions * way, way, "L J products of D; rows of 1 + 2c/M words, L nodes"
+        path = np.log2(config.num_words)
+        products, rows, formula = predictions * path, path, "L J products of D; rows of 1 + 2c/M words, L nodes"
     else:
         products, rows = predictions + against_noise * config.block_noise, 1 + config.block_noise / M
         formula = "J + S products of D with words and noise; rows of 2 + (2c + S)/M words"

@@ -52,21 +52,21 @@ class Source(NamedTuple):
     number: Array
 
 
-class Ways(NamedTuple):
-    """The decisions on the way to words: nodes int32 [..., L], N_w for padding; signs int8 [..., L], 0 for padding.
+class PaddedPaths(NamedTuple):
+    """The decisions on the paths of words: nodes int32 [..., L], N_w for padding; signs int8 [..., L], 0 for padding.
 
-    A sign is 1 where the way goes to the left of its node, -1 to the right; L is the length of the longest way.
+    A sign is 1 where the path goes to the left of its node, -1 to the right; L is the length of the longest path.
     """
 
     nodes: Array
     signs: Array
 
 
-def ways(codes: Codes, word: Array) -> Ways:
-    """Gather the ways to words, int32 [...]."""
+def padded_paths(codes: Codes, word: Array) -> PaddedPaths:
+    """Gather the paths of words, int32 [...]."""
     place = codes.start[word][..., None] + jnp.arange(codes.longest).reshape(*[1] * word.ndim, -1)
     turn = jnp.where(place < codes.start[word + 1][..., None], codes.turn.at[place].get(mode="clip"), 0)
-    return Ways(jnp.where(turn == 0, len(codes.start) - 1, jnp.abs(turn) - 1), jnp.sign(turn).astype(jnp.int8))
+    return PaddedPaths(jnp.where(turn == 0, len(codes.start) - 1, jnp.abs(turn) - 1), jnp.sign(turn).astype(jnp.int8))
 
 
 def draw(source: Source, key: Array, config: Any) -> Array:
@@ -75,41 +75,41 @@ def draw(source: Source, key: Array, config: Any) -> Array:
     return noise.draw(source.noise, key, source.number[:, None] * S + jnp.arange(S, dtype=jnp.int32)[None])
 
 
-def nats(C: Array, x: Array, word: Array, aid: Any, config: Any) -> Array:
+def nats(C: Array, x: Array, word: Array, aux: Any, config: Any) -> Array:
     """Compute the loss of ONE prediction: the specification.
 
     By negative sampling it is -log σ(x·c_w) - k/S Σ_s log σ(-x·c_s) (Eq. 4); by a tree, the sum of -log σ(± x·c_n) over
-    the nodes n on the way to the word (Eq. 3).
+    the nodes n on the path to the word (Eq. 3).
 
     Args:
         C: vectors of words, [N_w, D], or of nodes.
         x: the vector that predicts, [D].
         word: the word that is predicted, int32.
-        aid: its noise, int32 [S], or its `Ways`, [L].
+        aux: its noise, int32 [S], or its `PaddedPaths`, [L].
         config: with `Options`.
     """
     if config.objective == "tree":
-        return jnp.sum(jnp.where(aid.signs == 0, 0, jax.nn.softplus(-aid.signs * (C[aid.nodes] @ x))))
+        return jnp.sum(jnp.where(aux.signs == 0, 0, jax.nn.softplus(-aux.signs * (C[aux.nodes] @ x))))
     share = config.num_noise / config.block_noise
-    return jax.nn.softplus(-C[word] @ x) + share * jnp.sum(jax.nn.softplus(C[aid] @ x))
+    return jax.nn.softplus(-C[word] @ x) + share * jnp.sum(jax.nn.softplus(C[aux] @ x))
 
 
-def row_ids(word: Array, aid: Any) -> Array:
+def row_ids(word: Array, aux: Any) -> Array:
     """Return the rows of C that a minibatch reads: int32 [n], of a block's centres before its noise; word: [B, M]."""
-    if isinstance(aid, Ways):
-        return aid.nodes.reshape(-1)
-    return jnp.concatenate([word, aid], axis=1).reshape(-1)
+    if isinstance(aux, PaddedPaths):
+        return aux.nodes.reshape(-1)
+    return jnp.concatenate([word, aux], axis=1).reshape(-1)
 
 
-def by_tree(rows: Array, x: Array, ways: Ways) -> Array:
+def by_tree(rows: Array, x: Array, paths: PaddedPaths) -> Array:
     """Compute the `nats` of predictions of a minibatch's centres by a tree: [B, M, J].
 
     Args:
         rows: of C, those of `row_ids`.
         x: the vectors that predict, J for each centre, [B, M, J, D].
-        ways: to the centres, [B, M, L].
+        paths: to the centres, [B, M, L].
     """
-    C = rows.reshape(*ways.nodes.shape, -1)
-    signs = ways.signs[:, :, None, :].astype(x.dtype)
+    C = rows.reshape(*paths.nodes.shape, -1)
+    signs = paths.signs[:, :, None, :].astype(x.dtype)
     found = softplus(-signs * jnp.einsum("bmjd,bmld->bmjl", x, C))
     return jnp.sum(jnp.where(signs == 0, 0, found), axis=3)

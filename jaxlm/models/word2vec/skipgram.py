@@ -27,8 +27,8 @@ def loss(params: Params, example: Blocks, config: Config) -> Array:
     c, offsets = config.window, jnp.array(blocks.offsets(config.window))
 
     def of_pair(m: Array, offset: Array) -> Array:
-        aid = jax.tree.map(lambda x: x[m], example.aid) if config.objective == "tree" else example.aid
-        nats = outputs.nats(params.C, params.W[example.words[m + c + offset]], example.words[m + c], aid, config)
+        aux = jax.tree.map(lambda x: x[m], example.aux) if config.objective == "tree" else example.aux
+        nats = outputs.nats(params.C, params.W[example.words[m + c + offset]], example.words[m + c], aux, config)
         return jnp.where(blocks.holds(example.left[m].astype(int), example.right[m].astype(int), offset), nats, 0)
 
     of_window = jax.vmap(of_pair, (None, 0))
@@ -42,7 +42,7 @@ def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     if config.objective == "tree":
         places = jnp.arange(config.block_size)[:, None] + config.window + jnp.array(blocks.offsets(config.window))[None]
         inside = jnp.take_along_axis(held, places[None], axis=2)
-        nats = outputs.by_tree(read.C, W[:, places], batch.aid)
+        nats = outputs.by_tree(read.C, W[:, places], batch.aux)
         return jnp.sum(jnp.where(inside, nats, 0), axis=(1, 2))
     # A word's scores of noise are the same in all windows that hold it. `row_products.scores`, which is faster in CBOW,
     # is slower here.

@@ -116,7 +116,7 @@ def test_rows_that_a_step_reads_give_the_loss_of_the_words_drawn():
     for n in real:
         z = docnade_lm.last_layer(params, vectors[n], means[n], None, plain)
         scores = np.asarray(params.U @ z + params.b, np.float64)
-        noise, word = np.asarray(batch.aid.words[n]), int(batch.word[n])
+        noise, word = np.asarray(batch.aux.words[n]), int(batch.word[n])
         log_noise = np.log(3) + np.log(np.bincount(TEXT, minlength=N_W) / len(TEXT))
         of_noise = np.log1p(np.exp(scores[noise] - log_noise[noise])).sum()
         scored.append(WEIGHT[batch.owner[n]] * (np.log1p(np.exp(log_noise[word] - scores[word])) + of_noise))

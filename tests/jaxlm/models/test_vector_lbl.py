@@ -44,7 +44,7 @@ def test_loss_of_a_text_is_the_paper_s_formula(module, position_dependent):
     params = random_params(cfg)
     data = blocks.redraw(model.texts(cfg, EOS)(TEXT), jax.random.key(1), cfg)  # which leaves all as it is
     index = jnp.arange(blocks.num_blocks(data))
-    batch = model.drawn(model.gather(data, index, 0, cfg), jax.random.key(2), jnp.zeros(()), cfg)
+    batch = model.with_noise(model.gather(data, index, 0, cfg), jax.random.key(2), jnp.zeros(()), cfg)
     whole = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
     counts = np.bincount(TEXT[TEXT != EOS], minlength=N_W)
     log_p = np.log(np.maximum(counts, 1) / np.maximum(counts, 1).sum())
@@ -61,7 +61,7 @@ def test_loss_of_a_text_is_the_paper_s_formula(module, position_dependent):
             if module is vlbl:
                 vectors = [sum(vectors) / len(vectors)] if vectors else []
             for q_hat in vectors:
-                expected[block] += nce(whole, q_hat, word, np.asarray(batch.aid.words[block]), log_p)
+                expected[block] += nce(whole, q_hat, word, np.asarray(batch.aux.words[block]), log_p)
     assert number == blocks.num_words(data)
     weight = np.linspace(0.5, 2, len(index)).astype(np.float32)
     total, _ = module.batch_loss(tables.gathered(params, model.touched(batch, cfg)), batch, weight, None, cfg)

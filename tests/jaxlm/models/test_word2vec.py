@@ -172,12 +172,12 @@ def test_loss_of_a_text_is_the_paper_s_formula(module, options):
     index = jnp.arange(blocks.num_blocks(data))
     batch = model.gather(data, index, 0, cfg)
     if cfg.objective == "negative":
-        batch = model.drawn(batch, jax.random.key(2), jnp.zeros(()), cfg)
+        batch = model.with_noise(batch, jax.random.key(2), jnp.zeros(()), cfg)
     W, C = (np.asarray(x, np.float64) for x in params)
     expected, pairs = np.zeros(len(index)), 0
     for place, (word, around) in enumerate(windows_of(data, cfg)):
         block = place // cfg.block_size
-        words = np.asarray(batch.aid[block]) if cfg.objective == "negative" else None
+        words = np.asarray(batch.aux[block]) if cfg.objective == "negative" else None
         inputs = [W[other] for other in around] if module is skipgram else [W[around].mean(axis=0)] if around else []
         for x in inputs:
             expected[block] += numpy_nats(C, x, word, words, cfg)
@@ -196,7 +196,7 @@ def test_noise_shared_by_a_block_has_the_expectation_of_noise_of_its_own():
     source = outputs.Source(noise.unigram(counts, 0.75), jnp.arange(2000))
     drawn = outputs.draw(source, jax.random.key(5), cfg)
     x, word = params.W[1], jnp.int32(2)
-    losses = np.asarray(jax.vmap(lambda aid: outputs.nats(params.C, x, word, aid, cfg))(drawn))
+    losses = np.asarray(jax.vmap(lambda aux: outputs.nats(params.C, x, word, aux, cfg))(drawn))
     p = np.maximum(counts, 1) ** 0.75 / np.sum(np.maximum(counts, 1) ** 0.75)
     scores = np.asarray(params.C @ x, np.float64)
     expected = -np.log(sigmoid(scores[2])) - 3 * p @ np.log(sigmoid(-scores))  # E over k words of noise
@@ -208,8 +208,8 @@ def test_noise_shared_by_a_block_has_the_expectation_of_noise_of_its_own():
 def test_going_down_the_tree_is_a_distribution_over_words():
     cfg = config(objective="tree")
     params, words = random_params(cfg), jnp.arange(N_W)
-    ways = outputs.ways(codes(TREE), words)
-    nats = jax.vmap(lambda word, aid: outputs.nats(params.C, params.W[3], word, aid, cfg))(words, ways)
+    paths = outputs.padded_paths(codes(TREE), words)
+    nats = jax.vmap(lambda word, aux: outputs.nats(params.C, params.W[3], word, aux, cfg))(words, paths)
     np.testing.assert_allclose(np.exp(-np.asarray(nats)).sum(), 1, rtol=1e-5)
 
 

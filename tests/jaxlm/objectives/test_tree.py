@@ -31,7 +31,7 @@ def drawn(seed=0):
     return tuple(rng.normal(size=size) for size in ((N_W - 1, D), N_W - 1, (len(WORD), D)))
 
 
-def by_loops(over, Q, b, z):
+def by_loops(built, Q, b, z):
     """P(w) of every word: from the root down, node by node."""
     found = np.zeros(N_W)
 
@@ -40,8 +40,8 @@ def by_loops(over, Q, b, z):
             found[~node] += p
             return
         left = 1 / (1 + np.exp(-(Q[node] @ z + b[node])))
-        descend(over.children[node, 0], p * left)
-        descend(over.children[node, 1], p * (1 - left))
+        descend(built.children[node, 0], p * left)
+        descend(built.children[node, 1], p * (1 - left))
 
     descend(0, 1.0)
     return found
@@ -49,10 +49,10 @@ def by_loops(over, Q, b, z):
 
 @pytest.mark.parametrize("name", TREES)
 def test_probabilities_equal_a_loop_over_nodes_and_sum_to_one(name):
-    over, (Q, b, z) = TREES[name], drawn()
+    built, (Q, b, z) = TREES[name], drawn()
     for row in z:
-        found = np.exp(tree.log_prob_of_logits(jnp.asarray(Q @ row + b), jnp.asarray(over.children), N_W))
-        np.testing.assert_allclose(found, by_loops(over, Q, b, row), rtol=1e-12)
+        found = np.exp(tree.log_prob_of_logits(jnp.asarray(Q @ row + b), jnp.asarray(built.children), N_W))
+        np.testing.assert_allclose(found, by_loops(built, Q, b, row), rtol=1e-12)
         assert abs(found.sum() - 1) < 1e-12
 
 
@@ -60,8 +60,8 @@ def test_probabilities_equal_a_loop_over_nodes_and_sum_to_one(name):
 @pytest.mark.parametrize("name", TREES)
 def test_nats_of_a_minibatch_and_their_gradients_are_those_of_each_word(name, spare):
     """In the decisions that there are, in some more, and in as many as the longest codes would be."""
-    over, (Q, b, z) = TREES[name], drawn()
-    codes = tree.codes(over)
+    built, (Q, b, z) = TREES[name], drawn()
+    codes = tree.codes(built)
     lengths = np.diff(np.asarray(codes.start))
     capacity = 0 if spare is None else int(lengths[WORD].sum()) + spare
     made = tree.decisions(codes, jnp.asarray(WORD), capacity)
@@ -73,19 +73,19 @@ def test_nats_of_a_minibatch_and_their_gradients_are_those_of_each_word(name, sp
         return weight @ tree.nll(*rows, z, made)
 
     def each(Q, b, z):
-        children = jnp.asarray(over.children)
+        children = jnp.asarray(built.children)
         one = jax.vmap(lambda z, w: -tree.log_prob_of_logits(Q @ z + b, children, N_W)[w])
         return weight @ one(z, WORD)
 
     ours, theirs = (jax.jit(jax.value_and_grad(f, range(3)))(Q, b, z) for f in (flat, each))
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12), ours, theirs)
-    expected = weight @ -np.log([by_loops(over, Q, b, row)[w] for row, w in zip(z, WORD, strict=True)])
+    expected = weight @ -np.log([by_loops(built, Q, b, row)[w] for row, w in zip(z, WORD, strict=True)])
     np.testing.assert_allclose(ours[0], expected, rtol=1e-12)
 
 
 def test_decisions_of_extreme_scores_are_finite():
-    over, (Q, b, z) = CHAIN, drawn()
-    made = tree.decisions(tree.codes(over), jnp.asarray(WORD), 0)
+    built, (Q, b, z) = CHAIN, drawn()
+    made = tree.decisions(tree.codes(built), jnp.asarray(WORD), 0)
     rows = [jnp.asarray(table).at[made.node].get(mode="clip") for table in (1e4 * Q, b)]
     value, grads = jax.value_and_grad(lambda q: jnp.sum(tree.nll(q, rows[1], z, made)))(rows[0])
     assert np.isfinite(value)
@@ -93,8 +93,8 @@ def test_decisions_of_extreme_scores_are_finite():
 
 
 def test_biases_alone_give_the_base_rates():
-    for over in TREES.values():
-        found = tree.log_prob_of_logits(jnp.asarray(node_biases(over, COUNTS)), jnp.asarray(over.children), N_W)
+    for built in TREES.values():
+        found = tree.log_prob_of_logits(jnp.asarray(node_biases(built, COUNTS)), jnp.asarray(built.children), N_W)
         np.testing.assert_allclose(np.exp(found), (COUNTS + 1) / (COUNTS + 1).sum(), rtol=1e-12)
 
 

@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from jaxfit.errors import UserError, shortened
+from jaxfit.errors import UserError, shortened, suggestion
 
 FLOAT32_MAX = 3e38  # rounded down
 INT32_MAX = 2**31 - 1
@@ -64,11 +64,20 @@ def require_number(value: Any, where: str, kind: type[int] | type[float], **boun
         raise UserError(f"invalid value {shortened(repr(value), 40)}", where, do)
 
 
+def require_choice(value: Any, where: str, known: Collection[Any]) -> None:
+    """Raise a UserError for a value that is none of those known."""
+    if value not in known:
+        do = suggestion(str(value), map(str, known))
+        raise UserError(f"unknown value {shortened(repr(value), 40)}", where, do)
+
+
 def require_bounds(settings: Any) -> None:
-    """Raise a UserError for a number, in a dataclass whose fields are by `option`, that is out of its bounds."""
+    """Raise a UserError for a number out of its bounds, or an unknown choice, in a dataclass of fields by `option`."""
     hints = get_type_hints(type(settings))
     for each in fields(settings):
         kind, value = number_of(hints[each.name]), getattr(settings, each.name)
+        if get_origin(hints[each.name]) is Literal:
+            require_choice(value, f"--{each.name.replace('_', '-')}", get_args(hints[each.name]))
         if kind is None or value is None:
             continue
         values = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else [value]

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from jaxfit.cli.parser import Rare
-from jaxfit.errors import UserError, suggestion
+from jaxfit.errors import UserError
 from jaxfit.plan import fields_of
-from jaxfit.recipe import correction, number_of, parse_per_parameter
+from jaxfit.recipe import correction, number_of, parse_per_parameter, require_choice
 
 
 def add(
@@ -96,8 +96,7 @@ def choice(option: str, known: Iterable[str]) -> Callable[[str], str]:
     known = list(known)
 
     def read(text: str) -> str:
-        if text not in known:
-            raise UserError(f"unknown value {text!r}", option, suggestion(text, known))
+        require_choice(text, option, known)
         return text
 
     return read

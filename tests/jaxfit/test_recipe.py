@@ -23,12 +23,15 @@ BAD = [
     ("batch_size", 2.5, "invalid value 2.5 (--batch-size) - give a whole number of at least 1"),
     ("batch_size", True, "invalid value True (--batch-size) - give a whole number of at least 1"),
     ("epochs", 10**12, "invalid value 1000000000000 (--epochs) - give a whole number from 1 to 2147483647"),
+    ("optimizer", "adan", "unknown value 'adan' (--optimizer) - did you mean adam?"),
+    ("optimizer", None, "unknown value None (--optimizer) - choose from sgd, adagrad, rowwise-adagrad, adam"),
+    ("reduction", "average", "unknown value 'average' (--reduction) - choose from sum, mean"),
     ("patience", -1, "invalid value -1 (--patience) - give a whole number of at least 1"),
 ]
 
 
 @pytest.mark.parametrize(("name", "value", "message"), BAD)
-def test_a_recipe_with_a_number_out_of_bounds_is_refused(name, value, message):
+def test_a_recipe_with_a_value_that_is_not_allowed_is_refused(name, value, message):
     with pytest.raises(UserError) as error:
         replace(RECIPE, **{name: value})
     assert str(error.value) == message

@@ -202,13 +202,17 @@ def per_parameter(names: Collection[str], values: Mapping[str, float], where: st
 def parse_per_parameter(text: str, where: str) -> dict[str, float]:
     """Read "1e-5,R=1e-4,b=0": a value for all parameters, then values for those named.
 
-    Raises UserError for what is no number.
+    Raises UserError for what is no number, and for two values of the same parameter.
     """
     values: dict[str, float] = {}
     for part in text.split(","):
         name, _, value = part.rpartition("=")
+        name = name.strip() or "*"
+        if name in values:
+            what = f"two values for {'all parameters' if name == '*' else name}"
+            raise UserError(what, where, "write one for all, then those by name: 0.01,b=0.1")
         try:
-            values[name.strip() or "*"] = float(value)
+            values[name] = float(value)
         except ValueError:
             raise UserError(f"{value.strip()!r} is not a number", where, "write 0.01 or 0.01,b=0.1") from None
     return values

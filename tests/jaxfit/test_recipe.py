@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from jaxfit.errors import UserError
-from jaxfit.recipe import SEED, Recipe, correction, number_of, option, require_bounds, require_number
+from jaxfit.recipe import (
+    SEED, Recipe, correction, number_of, option, parse_per_parameter, require_bounds, require_number,
+)  # fmt: skip
 from jaxfit.run_dir.run import Run
 
 RECIPE = Recipe("sgd", 10, 2, {"*": 0.1}, {"*": 0.0})
@@ -88,3 +90,12 @@ def test_a_seed_that_would_repeat_another_is_refused(seed):
 def test_the_kind_of_number_is_found_within_types():
     found = [number_of(hint) for hint in (int, float | None, tuple[int, ...], dict[str, float], str, bool)]
     assert found == [int, float, int, float, None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"), [("0.1,0.2", "two values for all parameters"), ("0.1,b=1,b=2", "two values for b")]
+)
+def test_two_values_for_one_parameter_are_refused(text, what):
+    assert parse_per_parameter("0.1, b=2", "--rate") == {"*": 0.1, "b": 2.0}
+    with pytest.raises(UserError, match=f"{what} .--rate. - write one"):
+        parse_per_parameter(text, "--rate")

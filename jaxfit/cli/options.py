@@ -131,13 +131,8 @@ def _reader(hint: Any, option: str, metadata: Mapping[str, Any]) -> tuple[Callab
     if get_origin(hint) is Literal:
         return choice(option, get_args(hint)), "|".join(get_args(hint))
     if get_origin(hint) is tuple:
-        return lambda text: _numbers(text, option, number_of(hint) or float), "X,…"
+        one = number(option, number_of(hint) or float, **bounds)
+        return lambda text: () if text == "none" else tuple(map(one, text.split(","))), "X,…"
     if hint is str:
         return str, metadata.get("metavar", "NAME")
     return lambda text: parse_per_parameter(text, option), "X,name=X,…"
-
-
-def _numbers(text: str, option: str, kind: type[int] | type[float]) -> tuple[float, ...]:
-    """ "0.1,0.01" as numbers; "none" as no number."""
-    one = number(option, kind)
-    return () if text == "none" else tuple(one(part) for part in text.split(","))

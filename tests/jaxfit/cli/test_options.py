@@ -25,7 +25,7 @@ class Settings:
     share: float = option(0.1, "how much, in %", below=1)
     wide: bool = option(False, "all of it")
     rule: Literal["sgd", "adam"] = option("sgd", "which")
-    drops: tuple[float, ...] = option((0.1,), "factors")
+    drops: tuple[float, ...] = option((0.1,), "factors", below=1)
     limit: float | None = option(None, "at most", "minutes")
     rate: Mapping[str, float] = option(None, "how fast")
 
@@ -74,6 +74,7 @@ def test_names_can_be_changed_left_out_and_made_switches():
         "--share nan",
         "--rule sdg",
         "--drops x",
+        "--drops 0.1,1",
     ],
 )
 def test_values_out_of_bounds_name_their_option(arguments):

@@ -115,7 +115,9 @@ class Recipe:
         help="weight decay λ; the model says when it is applied: 1e-5, or 1e-5,b=0 per parameter"
     )
     anneal: bool = option(False, "let the rate fall to 0 as half a cosine")
-    drops: tuple[float, ...] = option((), "factors of the rate, each entered when validation stops improving")
+    drops: tuple[float, ...] = option(
+        (), "factors of the rate, each entered when validation stops improving", low=1e-6, below=1
+    )
     patience: int = option(1, "epochs without improvement before a drop or the end", "epochs")
     reduction: Literal["sum", "mean"] = option("mean", "a step follows the gradient of the minibatch's sum or mean")
 

@@ -8,8 +8,15 @@ import pytest
 
 from jaxfit.errors import UserError
 from jaxfit.recipe import (
-    SEED, Recipe, correction, number_of, option, parse_per_parameter, require_bounds, require_number,
-)  # fmt: skip
+    SEED,
+    Recipe,
+    correction,
+    number_of,
+    option,
+    parse_per_parameter,
+    require_bounds,
+    require_number,
+)
 from jaxfit.run_dir.run import Run
 
 RECIPE = Recipe("sgd", 10, 2, {"*": 0.1}, {"*": 0.0})
@@ -20,7 +27,9 @@ BAD = [
     ("rate", {"*": "0.1"}, "invalid value '0.1' (--rate) - give a number of at least 0"),
     ("decay", {"*": -1}, "invalid value -1 (--decay) - give a number of at least 0"),
     ("decay", {"*": 1e39}, "invalid value 1e+39 (--decay) - give a number from 0 to 3e+38"),
-    ("drops", (0.1, math.nan), "invalid value nan (--drops) - give a number of at least 0"),
+    ("drops", (0.1, math.nan), "invalid value nan (--drops) - give a number of at least 1e-06, below 1"),
+    ("drops", (1.0,), "invalid value 1.0 (--drops) - give a number of at least 1e-06, below 1"),
+    ("drops", (0.1, 0), "invalid value 0 (--drops) - give a number of at least 1e-06, below 1"),
     ("batch_size", 0, "invalid value 0 (--batch-size) - give a whole number of at least 1"),
     ("batch_size", 2.5, "invalid value 2.5 (--batch-size) - give a whole number of at least 1"),
     ("batch_size", True, "invalid value True (--batch-size) - give a whole number of at least 1"),

@@ -13,7 +13,11 @@ AnyModel = TypeVar("AnyModel")
 
 @dataclass(frozen=True)
 class Run:
-    """How a training is run: devices, split tables and streamed data change its result by rounding, the rest not."""
+    """How a training is run.
+
+    Devices, split tables, streamed data and threads change its result by rounding, `max_minutes` by stopping before the
+    end; the rest changes nothing.
+    """
 
     resume: bool = option(False, "go on with the training in --out", first=True)
     devices: int = option(1, "devices to train on, of each process", "devices")

@@ -43,11 +43,11 @@ class Fitted(NamedTuple):
 
     Attributes:
         params: of the best epoch by validation, or of the last, as `Program.result` says.
-        score: their mean validation score, in nats or squared stars.
+        score: their validation score, the mean of `Program.score` over events.
         history: one dict for each epoch, as in `journal.jsonl`, which may have lost some.
         epochs: that were trained, from the first step on.
         stopped: "done" or "max-minutes".
-        compile_seconds, train_seconds, events: of this run, without validation; events are words or ratings.
+        compile_seconds, train_seconds, events: of this run, without validation; events as `Program.events` counts.
     """
 
     params: Any
@@ -63,7 +63,7 @@ class Fitted(NamedTuple):
 def scores(program: Program, params: Any, data: Any) -> np.ndarray:
     """Score every example: float32[size(data)]; a sequential program's as a single stream."""
     size = program.size(data)
-    batch_size, entries = scored_at_once(program, data, most=1)
+    batch_size, entries = scored_at_once(program, data, streams=1)
     run = make_scores(program, capacity_step(size), batch_size, entries)
     return np.asarray(run(params, data, np.int32(size)))[:size]
 

@@ -99,10 +99,11 @@ def number_of(hint: Any) -> type[int] | type[float] | None:
 class Recipe:
     """How a model is trained. Rates and decays are by path in the parameters, as `per_parameter` says.
 
-    Differs: decay is decoupled from the loss and applied once a step, w <- w (1 - ηλ) before the gradient's step,
-    whatever the minibatch's size and the optimizer, where the thesis adds a penalty to the loss. After a drop of
-    the rate, training continues from the current parameters; the result is the best parameters of all epochs, or the
-    last ones where the program says so (`Program.result`), for which there are no drops and no patience.
+    Differs: unless the program says otherwise (`jaxfit.program.Decay`), decay is decoupled from the loss and applied
+    once a step, w <- w (1 - ηλ) before the gradient's step, whatever the minibatch's size and the optimizer, where the
+    thesis adds a penalty to the loss. After a drop of the rate, training continues from the current parameters; the
+    result is the best parameters of all epochs, or the last ones where the program says so (`Program.result`), for
+    which there are no drops and no patience.
     """
 
     optimizer: Literal["sgd", "adagrad", "rowwise-adagrad", "adam"] = option(
@@ -184,7 +185,8 @@ def per_parameter(names: Collection[str], values: Mapping[str, float], where: st
 
     Args:
         names: their paths ("R", "dense/kernel").
-        values: by path; "dense" covers all below it unless a longer path does, "*" what no other covers.
+        values: by path; "dense" covers all below it unless a longer path does, "*" what no other covers. What nothing
+            covers has 0.
         where: the option that set the values, for messages.
 
     Raises:

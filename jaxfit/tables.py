@@ -6,7 +6,8 @@ things would still touch every row, and both are avoided:
 
 * Weight decay. Every weight shrinks at every step, w <- w (1 - ηλ). The table is stored as w = s·v with one
   scalar s, so that decaying it is s <- s (1 - ηλ) and a gradient step is v <- v - η u / s; `rescale` multiplies s
-  into v (at each epoch's end). For SGD this equals the dense update exactly.
+  into v (at each epoch's end, and within one before s could underflow: `jaxfit.loop.RESCALE_STEPS`). For SGD this
+  equals the dense update exactly.
 * Momenta of an optimizer. They are read, moved and written for the touched rows only: for Adam this is *lazy*
   Adam, whose averages of a row stay as they are while no example reads it.
 

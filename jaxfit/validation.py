@@ -24,13 +24,13 @@ SCORED_ENTRIES = 1 << 19  # maximum ragged entries on a device in batches above 
 VALIDATION_CHUNK_SECONDS = 2.0  # between which signals are obeyed
 
 
-def scored_at_once(program: Program, data: Any, most: int, shards: int = 1) -> tuple[int, Capacity]:
+def scored_at_once(program: Program, data: Any, streams: int, shards: int = 1) -> tuple[int, Capacity]:
     """Return how many examples to score at a time, on all devices, and the capacity of their ragged entries.
 
-    most: streams of a sequential program. Of others, SCORED examples on a CPU, and up to SCORED_MOST elsewhere, with at
-    most SCORED_ENTRIES ragged entries on a device.
+    Of a sequential program these are one of each of the `streams`. Of others, SCORED on a CPU, and up to SCORED_MOST
+    elsewhere, with at most SCORED_ENTRIES ragged entries on a device.
     """
-    size = program.size(data)
+    size, most = program.size(data), streams
     if not program.sequential:
         most = min(SCORED if platform() == "cpu" else SCORED_MOST, capacity_step(size))
     costs = program.ragged.costs(data) if program.ragged else None

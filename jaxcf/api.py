@@ -3,6 +3,7 @@
 import sys
 from contextlib import ExitStack
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ from jaxcf import card, training
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, ClosedForm, UsesRatedItems
 from jaxcf.data import given, reading, splits, synthetic
 from jaxcf.data.reading import Reading
+from jaxcf.model_files import FILES
 from jaxcf.models import REGISTRY, require
 from jaxcf.recommender import Model
 from jaxfit.call import folder, of_call, warn_stopped
@@ -85,7 +87,7 @@ def train(
         require(record, UsesRatedItems, "rated=…")
     resumable = isinstance(fitting, BySGD)
     with (
-        folder(out, model, plan.run, resumable=resumable) as directory,
+        folder(out, model, plan.run, files=FILES, resumable=resumable) as directory,
         stored_in(None if out is None else directory, reading.LARGE),
         ExitStack() as stack,
     ):
@@ -115,6 +117,6 @@ def train(
             solver=solver,
         )  # fmt: skip
         if out is not None:
-            card.write(trained, directory, directory)
+            card.write(trained, directory, Path(out))
     warn_stopped(trained)
     return trained.model

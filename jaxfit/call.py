@@ -20,8 +20,7 @@ from jaxfit.errors import UserError, suggestion
 from jaxfit.plan import Plan, choose, fields_of
 from jaxfit.recipe import SEED, require_number
 from jaxfit.registry import Record
-from jaxfit.run_dir.lock import locked
-from jaxfit.run_dir.metadata import require_free
+from jaxfit.run_dir import replacement
 from jaxfit.run_dir.run import Run, Trained
 from jaxfit.types_of_values import is_of_type
 
@@ -76,29 +75,31 @@ def of_call(
 
 
 @contextmanager
-def folder(out: str | PathLike[str] | None, model: str, run: Run, *, resumable: bool) -> Iterator[Path]:
-    """Yield the folder to train in, checked and locked: `out`, or a temporary one where there is none.
+def folder(
+    out: str | PathLike[str] | None, model: str, run: Run, *, files: Collection[str], resumable: bool
+) -> Iterator[Path]:
+    """Yield the folder to train in, checked and locked: as the command does (`replacement.folder`), or a temporary one.
 
-    A folder that is made here, and into which nothing was written, is removed.
+    Args:
+        out: the folder of the model; None for one in memory.
+        model: its name.
+        run: says whether to resume.
+        files: as for `replacement.choose`.
+        resumable: whether the engine trains the model.
 
     Raises:
-        FolderTaken: it holds a model that is not to be resumed.
+        FolderTaken: it holds a model that is not to be resumed, and whose training has not diverged.
         UserError: another training runs there now.
     """
     if out is None:
         with TemporaryDirectory() as temporary:
             yield Path(temporary)
         return
-    path = Path(out)
-    made = not path.exists()
-    with locked(path):
-        require_free(path, model, resume=run.resume, resumable=resumable)
-        path.mkdir(parents=True, exist_ok=True)
-        try:
-            yield path
-        finally:
-            if made and not any(path.iterdir()):
-                path.rmdir()
+    with replacement.folder(
+        Path(out), model, files, overwrite=False, resume=run.resume, resumable=resumable
+    ) as path:  # fmt: skip
+        path.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
+        yield path
 
 
 def warn_stopped(trained: Trained[Any]) -> None:

@@ -292,7 +292,7 @@ def _check_finite(trainer: Trainer, directory: Path | None) -> None:
 def _stop(what: str, directory: Path | None) -> NoReturn:
     good = checkpoint.latest(directory) if directory else None
     last = f"the last good checkpoint is {good}" if good else "there is no checkpoint yet"
-    raise Diverged(f"{what}; {last}", "training", "give the same command with a lower --rate to begin anew")
+    raise Diverged(f"{what}; {last}", "training", "begin anew with a lower --rate")
 
 
 def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:

@@ -22,6 +22,7 @@ from jaxlm.data.files import EOS, Reading
 from jaxlm.data.given import Text, are_files, as_files, as_words
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.initial import fingerprint
+from jaxlm.model_files import FILES
 from jaxlm.trained_model import Model
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def train(
     structure = record.choose_structure(plan.config, options)
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read
-    with folder(out, record.name, plan.run, resumable=by_engine) as directory, ExitStack() as stack:
+    with folder(out, record.name, plan.run, files=FILES, resumable=by_engine) as directory, ExitStack() as stack:
         texts = _read(
             stack, record, text, valid, directory, fields_of(options, reading), vocabulary=vocabulary, size=vocab_size,
             min_count=min_count, closed=closed_vocabulary, stop_words=stop_words,
@@ -103,7 +104,7 @@ def train(
             initial=None if initial is None else Path(initial), seed=seed, run=plan.run,
         )  # fmt: skip
         if out is not None:
-            card.write(trained, directory, directory)
+            card.write(trained, directory, Path(out))
     if trained.model is None:
         raise NoModel("time ran out in the stage before the model's own training", out, "go on by resume=True")
     warn_stopped(trained)

@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,6 @@ from jaxfit.plan import Plan, Recipes, choose
 from jaxfit.recipe import SEED, Recipe
 from jaxfit.registry import Registry
 from jaxfit.run_dir import manifest, replacement
-from jaxfit.run_dir.lock import locked
-from jaxfit.run_dir.metadata import read_info, require_free
 from jaxfit.run_dir.run import Run, Trained
 
 RECIPES = {"thesis": "as in the thesis or paper", "tuned": "chosen by validation"}
@@ -182,23 +180,13 @@ def folder(
     Raises:
         UserError: There is a model that is neither to be resumed nor to be replaced, or another training runs there.
     """
-    with locked(place) if processes.leads() else nullcontext():
-        new = place
-        if processes.leads():
-            new = replacement.choose(place, files, overwrite=args.overwrite, resume=resume)
-        with processes.folder(new) as out, locked(out):
-            require_free(out, model, resume=resume, resumable=resumable)
-            if new == place:
-                yield out
-                return
-            if args.overwrite and resumable and (place / manifest.NAME).exists():  # a model that has finished
-                note(args, f"{place} stays as it is until its new model has been trained")
-            try:
-                yield out
-                if read_info(out).get("finished", True):
-                    replacement.put(out, place)
-            finally:
-                replacement.drop_unsaved(out)
+    with replacement.folder(
+        place, model, files, overwrite=args.overwrite, resume=resume, resumable=resumable
+    ) as out:  # fmt: skip
+        # a model that has finished
+        if args.overwrite and resumable and out != place and (place / manifest.NAME).exists():
+            note(args, f"{place} stays as it is until its new model has been trained")
+        yield out
 
 
 @contextmanager

@@ -8,18 +8,54 @@ while the old model's folder is locked (`jaxfit.run_dir.lock`).
 import os
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.run_dir import atomic, manifest, metadata
+from jaxfit.run_dir.lock import locked
 
 _OWN = {
     metadata.CONFIG, metadata.PARAMETERS, manifest.NAME, manifest.JOURNAL, manifest.TIMES, manifest.CARD,
     manifest.SCORES,
 }  # fmt: skip
 _WRITTEN = re.compile(r"checkpoint-\d+|\..+\.(new|old|part)-\w+(\.lock)?")  # the latter by a writer that was killed
+
+
+@contextmanager
+def folder(
+    directory: Path, model: str, files: Collection[str], *, overwrite: bool, resume: bool, resumable: bool
+) -> Iterator[Path]:
+    """Yield the folder to train in, locked: `directory`, or one beside it that takes its place after the training.
+
+    Args:
+        directory: The model's folder.
+        model: The name of the model.
+        files, overwrite, resume: As for `choose`.
+        resumable: Whether the engine trains the model.
+
+    Raises:
+        FolderTaken: There is a model that is neither to be resumed nor to be replaced.
+        UserError: Another training runs there, or what is to be replaced is not, or not only, a model.
+    """
+    with locked(directory) if processes.leads() else nullcontext():
+        new = directory
+        if processes.leads():
+            new = choose(directory, files, overwrite=overwrite, resume=resume)
+        with processes.folder(new) as out, locked(out):
+            metadata.require_free(out, model, resume=resume, resumable=resumable)
+            if new == directory:
+                yield out
+                return
+            try:
+                yield out
+                if metadata.read_info(out).get("finished", True):
+                    put(out, directory)
+            finally:
+                drop_unsaved(out)
 
 
 def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: bool) -> Path:
@@ -45,8 +81,8 @@ def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: 
     if not (overwrite and _has_model(directory)) and not _diverged(directory):
         return directory
     if begun and not overwrite:
-        what, do = "the training that is to replace this one has begun", "add --resume to go on with it, or --overwrite"
-        raise UserError(what, directory, do)
+        what = "the training that is to replace this one has begun"
+        raise UserError(what, directory, f"add --resume to go on with it, or remove {new}")
     if Path.cwd().is_relative_to(os.path.realpath(directory)):
         raise UserError("the current folder cannot be replaced", directory, "give the command elsewhere")
     _require_own(directory, files)

@@ -7,7 +7,7 @@ import jaxcf
 from jaxcf import metrics
 from jaxcf.cli.recommend import parse_rated
 from jaxcf.data.given import as_files
-from jaxfit.errors import Diverged, NotInTraining, Unsupported, UserError
+from jaxfit.errors import Diverged, FolderTaken, NotInTraining, Unsupported, UserError
 
 pandas = pytest.importorskip("pandas", reason="pandas is not installed: pip install -e '.[test]'")
 ROWS = [
@@ -53,6 +53,22 @@ def test_evaluation_is_of_the_predictions(frame, model):
     expected = metrics.evaluate(predicted, frame["rating"], model.catalogue.scale)
     assert model.evaluate(frame).rmse == pytest.approx(expected.rmse, abs=1e-6)
     assert repr(model) == f"<bias: 8 users, 6 items, {len(ROWS)} ratings>"
+
+
+def test_a_training_that_diverged_can_begin_anew(frame, tmp_path):
+    def train(**more):
+        return jaxcf.train(
+            "pmf", frame, num_features=2, epochs=2, batch_size=8, progress=False, out=tmp_path / "m", **more
+        )
+
+    with pytest.raises(Diverged, match="begin anew with a lower --rate"):
+        train(rate=1e30)
+    model = train()
+    np.testing.assert_array_equal(jaxcf.load(tmp_path / "m").vectors(), model.vectors())
+    assert str(tmp_path / "m") in (tmp_path / "m" / "README.md").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+    with pytest.raises(FolderTaken, match="add --resume"):
+        train(rate=1e30)
 
 
 def test_a_model_by_sgd_is_resumed(frame, tmp_path):

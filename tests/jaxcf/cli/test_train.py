@@ -46,7 +46,7 @@ def journal(out):
 def test_a_training_that_diverged_can_begin_anew(train, tmp_path, monkeypatch):
     status, _, err = train("--rate", 1e30)
     assert status == 2
-    assert err.splitlines()[-1].endswith("give the same command with a lower --rate to begin anew")
+    assert err.splitlines()[-1].endswith("begin anew with a lower --rate")
     assert train("--epochs", 1)[0] == 0
     # after an epoch, whose parameters are kept until others are there
     scores = iter([1.0, np.nan])

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
+from jaxfit.devices.cores import cores
 from jaxfit.process import user_cache
 
 SWITCH = "JAX_MNIH_COMPILATION_CACHE"
@@ -89,7 +90,6 @@ def _set(name: str, value: str) -> None:
 
 def _processor() -> str:
     """A digest of the processor's model and abilities and of how many cores this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
         first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].splitlines()
         names = ("model name", "flags", "Features", "CPU implementer", "CPU part", "cpu", "isa")
@@ -98,7 +98,7 @@ def _processor() -> str:
         import platform
 
         described = [platform.machine(), platform.processor()]
-    return hashlib.sha256(repr((described, cores)).encode()).hexdigest()[:12]
+    return hashlib.sha256(repr((described, cores())).encode()).hexdigest()[:12]
 
 
 def _prune(root: Path) -> None:

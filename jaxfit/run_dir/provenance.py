@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from jaxfit.devices.cores import NPROC
+from jaxfit.devices.cores import NPROC, cores
 
 VARIABLES = ("XLA_FLAGS", NPROC)  # of the environment, which XLA reads
 
@@ -21,7 +21,7 @@ def environment() -> dict[str, Any]:
         "jaxlib": metadata.version("jaxlib"),
         "device": f"{device.platform}: {device.device_kind}",
         "devices": jax.device_count(),
-        "cores": os.cpu_count(),
+        "cores": cores(),
         "matmul_precision": jax.config.jax_default_matmul_precision,  # type: ignore[attr-defined]
         **{name: os.environ.get(name, "") for name in VARIABLES},
     }

@@ -14,8 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 
 from jaxfit.devices import distributed as processes
-from jaxfit.devices.cores import use_threads
-from jaxfit.devices.simulated import simulate_devices
+from jaxfit.devices.cores import simulate_devices, use_threads
 from jaxfit.errors import UserError, suggestion
 from jaxfit.plan import Plan, choose, fields_of
 from jaxfit.recipe import SEED, require_number
@@ -69,8 +68,9 @@ def of_call(
         name = "resume" if run.resume else "max_minutes"
         raise UserError("a training in memory cannot be resumed", name, "name a folder: out=…")
     simulate_devices(run.devices)
-    if run.threads:  # not by the model: it would hold for all that the process does with JAX
-        use_threads(run.threads)
+    # not by the model: it would hold for all that the process does with JAX
+    if run.threads and not use_threads(run.threads):
+        warnings.warn("JAX has begun: threads has no effect - train before JAX is used, or set NPROC", stacklevel=3)
     return options, Plan(config, fitted, seed, run)
 
 

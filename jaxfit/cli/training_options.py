@@ -11,8 +11,7 @@ from jaxfit.cli import options
 from jaxfit.cli.command import Stopped, note
 from jaxfit.cli.parser import Parser, Rare, add_limits
 from jaxfit.devices import distributed as processes
-from jaxfit.devices.cores import chosen_threads, use_threads
-from jaxfit.devices.simulated import simulate_devices
+from jaxfit.devices.cores import chosen_threads, simulate_devices, use_threads
 from jaxfit.errors import Interrupted, UserError
 from jaxfit.plan import Plan, Recipes, choose
 from jaxfit.recipe import SEED, Recipe

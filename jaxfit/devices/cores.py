@@ -1,7 +1,8 @@
-"""How many cores and threads this process uses; without JAX, for processes that do without it."""
+"""How many cores, threads and simulated devices of a CPU this process uses; without JAX, for processes without it."""
 
 import os
 
+SIMULATED = 64  # devices at most: XLA gives up on hundreds of them that wait for each other
 NPROC = "NPROC"  # the variable from which XLA reads the number of its threads on a CPU, when JAX begins
 
 
@@ -10,17 +11,29 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def use_threads(number: int) -> None:
-    """Make XLA take so many threads on a CPU, if JAX has not begun yet."""
+def simulate_devices(number: int) -> None:
+    """Make a CPU into several devices, if JAX has not begun yet; `jaxfit.devices.sharding` reports too few of them."""
     import jax  # here: the help of a command is shown without it
+
+    if 1 < number <= SIMULATED and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+        try:
+            jax.config.update("jax_num_cpu_devices", number)
+        except RuntimeError:  # JAX has begun, with the devices it has
+            return
+
+
+def use_threads(number: int) -> bool:
+    """Make XLA take so many threads on a CPU, if JAX has not begun yet; return whether it takes so many."""
+    import jax
 
     devices = jax.config.jax_num_cpu_devices  # type: ignore[attr-defined]
     try:  # another number is refused once JAX has begun
         jax.config.update("jax_num_cpu_devices", 1 if devices != 1 else 2)
     except RuntimeError:
-        return
+        return chosen_threads() == str(number)
     jax.config.update("jax_num_cpu_devices", devices)
     os.environ[NPROC] = str(number)
+    return True
 
 
 def chosen_threads() -> str:

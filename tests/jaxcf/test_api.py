@@ -1,5 +1,6 @@
 """`jaxcf.train`, and what a trained model does in Python."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -53,6 +54,12 @@ def test_evaluation_is_of_the_predictions(frame, model):
     expected = metrics.evaluate(predicted, frame["rating"], model.catalogue.scale)
     assert model.evaluate(frame).rmse == pytest.approx(expected.rmse, abs=1e-6)
     assert repr(model) == f"<bias: 8 users, 6 items, {len(ROWS)} ratings>"
+
+
+def test_threads_that_come_too_late_are_a_warning(frame):
+    assert jax.devices()
+    with pytest.warns(UserWarning, match="JAX has begun: threads has no effect"):
+        jaxcf.train("pmf", frame, num_features=2, epochs=1, batch_size=8, progress=False, threads=63)
 
 
 def test_a_training_that_diverged_can_begin_anew(frame, tmp_path):

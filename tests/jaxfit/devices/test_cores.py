@@ -20,11 +20,11 @@ from jaxfit.devices.cores import use_threads
 if sys.argv[1] == "late":
     import jax
     jax.devices()
-use_threads(int(sys.argv[2]))
+taken = use_threads(int(sys.argv[2]))
 import jax, jax.numpy as jnp
 jax.block_until_ready(jnp.ones((300, 300)) @ jnp.ones((300, 300)))
 names = [(task / "comm").read_text() for task in Path("/proc/self/task").iterdir()]
-print(sum("XLAEigen" in name for name in names), os.environ.get("NPROC"))
+print(sum("XLAEigen" in name for name in names), os.environ.get("NPROC"), taken)
 """
 
 
@@ -35,7 +35,8 @@ def test_xla_takes_so_many_threads_unless_jax_has_begun(when, number, found):
     made = subprocess.run(
         [sys.executable, "-c", COUNT, when, str(number)], capture_output=True, text=True, check=True, env=environment
     )
-    threads, variable = made.stdout.split()
+    threads, variable, taken = made.stdout.split()
+    assert taken == str(found is not None)
     if found is None:
         assert variable == "None"
         assert int(threads) != number or cores.cores() == number

@@ -11,6 +11,7 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding
 
 from jaxfit.devices import sharding
+from jaxfit.devices.platform import tracing_over
 from jaxfit.devices.split_tables import Layout
 from jaxfit.minibatches.division import InOrder
 from jaxfit.minibatches.streaming import SPECS
@@ -84,30 +85,41 @@ def make_sums(
 
     Each place in a minibatch (each stream of a sequential program) has a sum of its own, and sums are compensated, so
     that nothing is lost by rounding, and any division into calls gives the same bits. Minibatches are split over the
-    devices. Where tables are split in their place, `params` are as in training: every device scores whole minibatches,
-    and the compiler fetches the rows. If `streamed`, `data` are a `Block` that has these minibatches.
+    devices. Where tables are split in their place, `params` are as in training, and the program is written as for one
+    device: the compiler splits minibatches over devices that do not share tables, and fetches the rows. If `streamed`,
+    `data` are a `Block` that has these minibatches.
     """
-    if layout is not None:
-        assert mesh is not None
-        of_whole = make_sums(program, division, capacity, None, streamed=streamed)
-        everywhere = NamedSharding(mesh, sharding.WHOLE)
-        return jax.jit(lambda params, *given: of_whole(layout.in_order(params, mesh), *given), out_shardings=everywhere)
+    own = mesh if layout is None else None
+
+    def along_data(x: Array) -> Array:
+        if layout is None or mesh is None or x.shape[:1] != (division.batch_size,):
+            return x
+        return sharding.along_data(x, mesh)
 
     def sums(params: Any, data: Any, size: Array, scored: Scored, begin: Array, end: Array) -> Scored:
-        shard = sharding.shard(mesh)
+        shard = sharding.shard(own)
 
         def step(i: Array, scored: Scored) -> Scored:
             index, real = division.positions(i, shard, size)
             if streamed:
-                batch = data.at(i)
+                batch = jax.tree.map(along_data, data.at(i))
             else:
-                batch = program.batch(data, jnp.clip(index, 0, size - 1), capacity, program.config)
+                examples = along_data(jnp.clip(index, 0, size - 1))
+                batch = program.batch(data, examples, capacity, program.config)
             values, carry = _score(program, params, batch, index, scored.carry)
             return Scored(scored.total.add(jnp.where(real, values, 0.0)), carry)
 
         return lax.fori_loop(begin, end, step, scored)
 
     whole, parts = sharding.WHOLE, sharding.SHARDED
+    if layout is not None:
+        assert mesh is not None
+
+        def of_split(params: Any, *given: Any) -> Scored:
+            with tracing_over(sharding.row_shards(mesh) if layout.read_whole else 1):
+                return sums(layout.in_order(params, mesh), *given)
+
+        return jax.jit(of_split, out_shardings=NamedSharding(mesh, whole))
     of_data = SPECS if streamed else whole
     return jax.jit(sharding.everywhere(sums, mesh, (whole, of_data, whole, parts, whole, whole), parts))
 

@@ -50,7 +50,7 @@ class Validation:
     ):
         self.size, self.events = program.size(data), program.num_events(data)
         number = program.sequential.streams if program.sequential else 0
-        # where tables are split, every device scores the whole minibatch
+        # where tables are split, the compiler divides minibatches
         shards = sharding.shards(mesh) if layout is None else 1
         batch_size, self.entries = scored_at_once(program, data, number, shards)
         division = InOrder(batch_size, shards, program.sequential is not None)

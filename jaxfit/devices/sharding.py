@@ -135,7 +135,9 @@ def everywhere(
 
 
 def along_data(x: jax.Array, mesh: Mesh) -> jax.Array:
-    """Within a program that the compiler splits: split the first axis over devices that do not share tables."""
+    """Within a program that the compiler splits: split the first axis over the mesh's data axis, if it divides."""
+    if x.shape[0] % mesh.shape[DATA]:
+        return x
     return lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(DATA)))
 
 

@@ -10,13 +10,14 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import toy
-from jaxfit import tables
+from jaxfit import state, tables
 from jaxfit.devices import row_exchange, sharding, split_tables
-from jaxfit.devices.platform import on_host
+from jaxfit.devices.platform import on_host, parts
 from jaxfit.errors import UserError
 from jaxfit.fit import fit
 from jaxfit.recipe import Recipe, transform
 from jaxfit.trainer import Trainer
+from jaxfit.validation import Validation
 
 DEVICES, ROWS, D, K = 8, 83, 3, 24
 LAYOUT = split_tables.Layout(jax.tree.structure(0), (ROWS,))
@@ -234,6 +235,32 @@ def test_each_device_holds_its_part_of_tables_and_of_their_memory(by_rows):
             assert leaf.addressable_shards[0].data.shape[0] == part
             assert leaf.sharding.spec == P("rows")
     assert dense.value.sharding.is_fully_replicated
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_validation_is_shared_by_devices_that_share_no_tables(by_rows, stream):
+    """By the operations of the compiled program, in which a minibatch is scored."""
+    recipe = Recipe(optimizer="sgd", batch_size=16, epochs=1, rate={"*": 0.01}, decay={"*": 0.0})
+    params, data = toy.init(jax.random.key(0)), toy.data(jax.random.key(1), n=2000)
+    traced, found = [], {}
+
+    def score(params, batch, config):
+        traced.append(parts())
+        return toy.score(params, batch, config)
+
+    program = toy.program(by_rows, score=score)
+    for row_shards in (8, 2):
+        mesh = sharding.make(8, row_shards)
+        trainer = Trainer(program, params, data, recipe, jax.random.key(2), mesh)
+        run = Validation(program, data, mesh, trainer.layout, stream)
+        given = run.data if run.host_data is None else run.host_data.block(run.stretches[0])
+        split = state.between_epochs(trainer.state)[1]
+        traced.clear()
+        lowered = run.run.lower(split, given, np.int32(2000), run.begun, np.int32(0), np.int32(2))
+        assert set(traced) == {1 if by_rows else row_shards}
+        found[row_shards] = lowered.compile().cost_analysis()["flops"]
+    assert 0.2 < found[2] / found[8] < 0.3
 
 
 @pytest.mark.parametrize(("devices", "row_shards"), [(8, 3), (1, 2), (8, 16)])

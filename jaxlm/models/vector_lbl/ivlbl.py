@@ -11,7 +11,7 @@ from jax import Array
 from jaxfit.program import Metrics, Program
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, require_whole, rows_of
-from jaxlm.contract import Embeds, LanguageModel
+from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.models.vector_lbl import model
 from jaxlm.models.vector_lbl.model import Config, Params
 from jaxlm.models.word2vec import blocks
@@ -48,12 +48,12 @@ def batch_loss(
     params: Gathered, batch: Blocks, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
     """Return the sum over the minibatch of weight * `loss`, from the rows of `touched`."""
-    return model.weighted(per_block(rows_of(params), batch, config), batch, weight)
+    return blocks.weighted(per_block(rows_of(params), batch, config), batch, weight, model.DRAWN)
 
 
 def score(params: Params, batch: Blocks, config: Config) -> Array:
     """Compute the `loss` of each block, [B], with the same noise each time."""
-    return per_block(*model.read(params, batch, config), config)
+    return per_block(*blocks.read(params, batch, program(config)), config)
 
 
 def program(config: Config) -> Program:
@@ -75,7 +75,7 @@ MODEL = LanguageModel(
     source="Mnih and Kavukcuoglu 2013, §3",
     config=Config,
     recipes=model.RECIPES,
-    fitting=model.fitting(program),
+    fitting=BySGD(parameters=Params._fields, init=model.init, texts=model.texts, program=program),
     capabilities=(Embeds(lambda params: params.R, ("Q",)),),
     cost=cost,
 )

@@ -7,23 +7,20 @@ the same.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.program import Mean, Metric, Metrics, Program, Sparse
+from jaxfit.program import Metric, Program, Sparse
 from jaxfit.recipe import Recipe, option
-from jaxfit.tables import gathered
-from jaxlm.contract import BySGD
 from jaxlm.models.word2vec import blocks
 from jaxlm.models.word2vec.blocks import Blocks, Data
 from jaxlm.objectives import noise, sampled
 from jaxlm.objectives.base_rates import log_base_rates
 
-RESULT: Literal["best", "last"] = "last"  # vectors are judged by other tasks than the prediction of words
 METRIC = sampled.METRICS["nce"]
 DRAWN = Metric(f"{METRIC.name} of drawn windows", float)
 
@@ -146,30 +143,12 @@ def windows(batch: Blocks, config: Config) -> Array:
     return blocks.holds(left, right, jnp.array(blocks.offsets(config.window))[None, None])
 
 
-def weighted(nats: Array, batch: Blocks, weight: Array) -> tuple[Array, Metrics]:
-    """Return the sum of weight * nats over blocks, [B] each, and as metric the mean over their words."""
-    total = weight @ nats
-    return total, {DRAWN.name: Mean(total, weight @ jnp.sum(batch.left >= 0, axis=1, dtype=jnp.float32))}
-
-
-def read(params: Params, batch: Blocks, config: Config) -> tuple[Params, Blocks]:
-    """Gather the rows of blocks that are scored, and draw their noise, the same each time."""
-    batch = with_noise(batch, jax.random.key(0), jnp.zeros(()), config)
-    return gathered(params, touched(batch, config)).rows, batch
-
-
 def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config) -> Program:
     """Return a model as the engine sees it; loss: its `batch_loss`."""
-    return Program(
-        config=config, size=blocks.num_blocks, batch=gather, loss=loss, score=score, metric=METRIC,
-        training_metrics=(DRAWN,), events=blocks.num_words, at_step=with_noise, redraw=blocks.redraw, result=RESULT,
-        sparse=Sparse(touched),
+    return blocks.block_program(
+        config=config, batch=gather, loss=loss, score=score, metric=METRIC, training_metrics=(DRAWN,),
+        at_step=with_noise, sparse=Sparse(touched),
     )  # fmt: skip
-
-
-def fitting(program: Callable[[Any], Program]) -> BySGD:
-    """Return how a model is fitted."""
-    return BySGD(parameters=Params._fields, init=init, texts=texts, program=program)
 
 
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {

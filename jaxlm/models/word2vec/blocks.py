@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from jaxfit.draws import integer, uniform
 from jaxfit.errors import UserError
 from jaxfit.minibatches.bucketing import capacity_step
+from jaxfit.program import Mean, Metric, Metrics, Program
+from jaxfit.tables import gathered
 from jaxlm.objectives.noise import Noise, unigram
 
 
@@ -170,3 +172,21 @@ def band(batch: Blocks, config: Any) -> Array:
     offset = jnp.arange(M + 2 * c)[None] - c - jnp.arange(M)[:, None]
     left, right = (side.astype(jnp.int32)[:, :, None] for side in (batch.left, batch.right))
     return holds(left, right, offset[None])
+
+
+# what is trained by blocks; vectors are judged by other tasks than the prediction of words
+block_program = partial(Program, size=num_blocks, events=num_words, redraw=redraw, result="last")
+
+
+def read(params: Any, batch: Blocks, program: Program) -> tuple[Any, Blocks]:
+    """Gather the rows of blocks that are scored, and draw their noise, where there is some, the same each time."""
+    assert program.sparse is not None
+    if program.at_step is not None:
+        batch = program.at_step(batch, jax.random.key(0), jnp.zeros(()), program.config)
+    return gathered(params, program.sparse.touched(batch, program.config)).rows, batch
+
+
+def weighted(nats: Array, batch: Blocks, weight: Array, metric: Metric) -> tuple[Array, Metrics]:
+    """Return the sum of weight * nats over blocks, [B] each, and as metric the mean over their words."""
+    total = weight @ nats
+    return total, {metric.name: Mean(total, weight @ jnp.sum(batch.left >= 0, axis=1, dtype=jnp.float32))}

@@ -10,7 +10,7 @@ from jaxfit.program import Metrics, Program
 from jaxfit.registry import Cost
 from jaxfit.row_products import row_sums, scores, weighted_sums
 from jaxfit.tables import Gathered, require_whole, rows_of
-from jaxlm.contract import Embeds, LanguageModel
+from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.models.word2vec import blocks, model, outputs
 from jaxlm.models.word2vec.blocks import Blocks
 from jaxlm.models.word2vec.model import Config, Params
@@ -52,12 +52,12 @@ def batch_loss(
     params: Gathered, batch: Blocks, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
     """Return the sum over the minibatch of weight * `loss`, from the rows of `touched`."""
-    return model.weighted(per_block(rows_of(params), batch, config), batch, weight, config)
+    return blocks.weighted(per_block(rows_of(params), batch, config), batch, weight, outputs.DRAWN[config.objective])
 
 
 def score(params: Params, batch: Blocks, config: Config) -> Array:
     """Compute the `loss` of each block, [B], with the same noise each time."""
-    return per_block(*model.read(params, batch, config), config)
+    return per_block(*blocks.read(params, batch, program(config)), config)
 
 
 def program(config: Config) -> Program:
@@ -76,7 +76,7 @@ MODEL = LanguageModel(
     source="Mikolov et al. 2013a, §3.1; 2013b",
     config=Config,
     recipes=model.RECIPES,
-    fitting=model.fitting(program),
+    fitting=BySGD(parameters=Params._fields, init=model.init, texts=model.texts, program=program),
     structures=(WORD_TREE,),
     capabilities=(Embeds(lambda params: params.W, ("C",)),),
     cost=cost,

@@ -3,24 +3,21 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.program import Mean, Metrics, Program, Sparse
+from jaxfit.program import Program, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
-from jaxfit.tables import gathered
-from jaxlm.contract import BySGD
 from jaxlm.models.word2vec import blocks, outputs
 from jaxlm.models.word2vec.blocks import Blocks, Data
+from jaxlm.objectives import sampled
 from jaxlm.objectives.tree import Codes, codes
 from jaxlm.trees.paths import Tree
-
-RESULT: Literal["best", "last"] = "last"  # vectors are judged by other tasks than the prediction of words
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ def gather(data: Data, index: Array, capacity: int, config: Config) -> Blocks:
         centres = blocks.centres(Blocks(words, left, right, None), config)
         return Blocks(words, left, right, outputs.padded_paths(data.codes, centres))
     assert data.noise is not None
-    return Blocks(words, left, right, outputs.Source(data.noise, index))
+    return Blocks(words, left, right, sampled.Source(data.noise, index))
 
 
 def with_noise(batch: Blocks, key: Array, fraction: Array, config: Config) -> Blocks:
@@ -83,28 +80,12 @@ def touched(batch: Blocks, config: Config) -> Params:
     return Params(batch.words.reshape(-1), outputs.row_ids(blocks.centres(batch, config), batch.aux))
 
 
-def weighted(nats: Array, batch: Blocks, weight: Array, config: Config) -> tuple[Array, Metrics]:
-    """Return the sum of weight * nats over blocks, [B] each, and as metric the mean over their words."""
-    total = weight @ nats
-    words = jnp.sum(batch.left >= 0, axis=1, dtype=jnp.float32)
-    return total, {outputs.DRAWN[config.objective].name: Mean(total, weight @ words)}
-
-
-def read(params: Params, batch: Blocks, config: Config) -> tuple[Params, Blocks]:
-    """Gather the rows of blocks that are scored, and draw their noise, the same each time."""
-    if config.objective != "tree":
-        batch = with_noise(batch, jax.random.key(0), jnp.zeros(()), config)
-    return gathered(params, touched(batch, config)).rows, batch
-
-
 def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config) -> Program:
     """Return a model as the engine sees it; loss: its `batch_loss`."""
-    return Program(
-        config=config, size=blocks.num_blocks, batch=gather, loss=loss,
-        score=score, metric=outputs.METRICS[config.objective],
-        training_metrics=(outputs.DRAWN[config.objective],), events=blocks.num_words,
-        at_step=None if config.objective == "tree" else with_noise, redraw=blocks.redraw, result=RESULT,
-        sparse=Sparse(touched),
+    return blocks.block_program(
+        config=config, batch=gather, loss=loss, score=score, metric=outputs.METRICS[config.objective],
+        training_metrics=(outputs.DRAWN[config.objective],),
+        at_step=None if config.objective == "tree" else with_noise, sparse=Sparse(touched),
     )  # fmt: skip
 
 
@@ -123,11 +104,6 @@ def cost(config: Config, predictions: float, against_noise: float) -> Cost:
         formula = "J + S products of D with words and noise; rows of 2 + (2c + S)/M words"
     numbers = D * (1 + around + rows)
     return Cost(PRODUCT * D * products, numbers, numbers, formula)
-
-
-def fitting(program: Callable[[Any], Program]) -> BySGD:
-    """Return how a model is fitted."""
-    return BySGD(parameters=Params._fields, init=init, texts=texts, program=program)
 
 
 # Differs: row-wise AdaGrad, where the authors' program has SGD with a falling rate. A minibatch adds up the gradients

@@ -17,7 +17,7 @@ from jaxfit.program import Metric
 from jaxfit.recipe import option
 from jaxlm.objectives import noise
 from jaxlm.objectives.logistic import softplus
-from jaxlm.objectives.noise import Noise
+from jaxlm.objectives.sampled import Source
 from jaxlm.objectives.tree import Codes
 
 # in validation, of all words and their full windows; in training, of those drawn for the epoch: another quantity
@@ -43,13 +43,6 @@ class Options:
         0.75, "power of the words' frequencies in the noise; 0: all words alike", high=10, only_with=BY_NOISE
     )
     block_noise: int = option(16, "noise words that are drawn for a block", "words", only_with=BY_NOISE)
-
-
-class Source(NamedTuple):
-    """What noise is drawn from, and the numbers of blocks, int32 [B], by which it is drawn."""
-
-    noise: Noise
-    number: Array
 
 
 class PaddedPaths(NamedTuple):

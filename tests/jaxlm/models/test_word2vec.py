@@ -16,7 +16,7 @@ from jaxlm.contract import PredictsWords
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models.word2vec import blocks, cbow, model, outputs, skipgram
-from jaxlm.objectives import noise
+from jaxlm.objectives import noise, sampled
 from jaxlm.objectives.tree import codes
 from jaxlm.tasks.neighbours import nearest, unit_vectors
 from jaxlm.trained_model import Model
@@ -193,7 +193,7 @@ def test_loss_of_a_text_is_the_paper_s_formula(module, options):
 def test_noise_shared_by_a_block_has_the_expectation_of_noise_of_its_own():
     cfg = config(num_noise=3, block_noise=4)
     params, counts = random_params(cfg), COUNTS
-    source = outputs.Source(noise.unigram(counts, 0.75), jnp.arange(2000))
+    source = sampled.Source(noise.unigram(counts, 0.75), jnp.arange(2000))
     drawn = outputs.draw(source, jax.random.key(5), cfg)
     x, word = params.W[1], jnp.int32(2)
     losses = np.asarray(jax.vmap(lambda aux: outputs.nats(params.C, x, word, aux, cfg))(drawn))
@@ -295,6 +295,6 @@ def test_gradients_have_the_type_of_the_parameters(module, options):
     params = jax.tree.map(lambda x: x.astype(jnp.bfloat16), random_params(cfg))
     data = model.texts(cfg, EOS, *[TREE] * (cfg.objective == "tree"))(TEXT)
     batch = model.gather(data, jnp.arange(3), 0, cfg)
-    read, batch = model.read(params, batch, cfg)
+    read, batch = blocks.read(params, batch, module.program(cfg))
     gradient = jax.grad(lambda read: jnp.sum(module.per_block(read, batch, cfg)))(read)
     assert {x.dtype for x in gradient} == {jnp.dtype(jnp.bfloat16)}

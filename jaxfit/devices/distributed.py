@@ -7,6 +7,7 @@ system has to be shared. With a single process, the functions below return at on
 """
 
 import atexit
+import hashlib
 import json
 import math
 import os
@@ -221,18 +222,29 @@ def folder(directory: Path) -> Iterator[Path]:
 
 
 def share(directory: Path) -> None:
-    """Copy the files of process 0's folder to the other processes; `directory` may differ between them."""
+    """Copy the files of process 0's folder that another process lacks; `directory` may differ between them."""
     if not several():
         return
-    names = []
+    digests = {}
     if leads():
-        names = sorted(p.relative_to(directory).as_posix() for p in directory.rglob("*") if p.is_file())
-    for name in agreed(names):
+        paths = sorted(path for path in directory.rglob("*") if path.is_file())
+        digests = {path.relative_to(directory).as_posix(): _digest(path) for path in paths}
+    for name, digest in agreed(digests).items():
         path = directory / name
+        if not anywhere(_digest(path) != digest):
+            continue
         content = _of_first(path.read_bytes() if leads() else b"")
         if not leads():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+
+
+def _digest(path: Path) -> str | None:
+    """Return a digest of a file; None where there is none."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
 
 
 def lost(error: Exception) -> bool:

@@ -84,6 +84,25 @@ def test_two_processes_that_share_the_rows_of_a_table_equal_one(tmp_path):
             np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-6)
 
 
+def test_only_files_that_a_process_lacks_are_sent(tmp_path, monkeypatch):
+    first, other, sent = tmp_path / "first", tmp_path / "other", []
+    for folder, texts in ((first, {"a": "1", "b/c": "2", "d": "3"}), (other, {"a": "1", "d": "old"})):
+        for name, text in texts.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+    digests = {name: processes._digest(first / name) for name in ("a", "b/c", "d")}
+    files = iter(["b/c", "d"])
+    monkeypatch.setattr(processes, "several", lambda: True)
+    monkeypatch.setattr(processes, "leads", lambda: False)
+    monkeypatch.setattr(processes, "agreed", lambda _: digests)
+    monkeypatch.setattr(processes, "anywhere", bool)
+    monkeypatch.setattr(processes, "_of_first", lambda _: sent.append(next(files)) or (first / sent[-1]).read_bytes())
+    processes.share(other)
+    processes.share(other)
+    assert sent == ["b/c", "d"]
+    assert {name: processes._digest(other / name) for name in digests} == digests
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

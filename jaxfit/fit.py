@@ -35,7 +35,7 @@ from jaxfit.trainer import Trainer, schedule
 from jaxfit.validation import Validation, next_steps, scored_at_once
 
 CHUNK_SECONDS = 2.0
-SAVING_SHARE = 0.05  # of the time, at most, goes into saving the best epochs and the last
+SAVING_SHARE = 0.05  # of the time, at most, goes into saving the best epochs
 
 
 class Fitted(NamedTuple):
@@ -106,8 +106,8 @@ def fit(
         mesh: devices; None for one.
         stream: whether data stay in the host's memory (`jaxfit.minibatches.streaming`).
         max_minutes: stop after this time; None: never.
-        checkpoint_minutes: time between checkpoints. There are more at best epochs and at the end, unless they would
-            take more than a twentieth of the time.
+        checkpoint_minutes: time between checkpoints. There are more at best epochs, unless they would take more than a
+            twentieth of the time, and one after the last epoch, if more epochs can follow.
         title: name of the training, in progress messages.
         unit: of events, in progress messages.
         show: whether progress is shown on standard error.
@@ -212,8 +212,9 @@ def fit(
                     compile_seconds=trainer.compile_seconds,
                 )
             progress, stop = trainer.progress, processes.highest(received())
-            extensible = progress.done and schedule(program, recipe) is None  # by more epochs, from a checkpoint
-            worth = is_due() or extensible or ((progress.done or is_best(progress)) and is_cheap())
+            # of a training that is done, a checkpoint is of use where more epochs can follow; all others are removed
+            extensible = progress.epoch == recipe.epochs and schedule(program, recipe) is None
+            worth = extensible if progress.done else is_due() or (is_best(progress) and is_cheap())
             if processes.agreed(bool(stop or worth)):  # it gathers what is split
                 save()
             if stop:

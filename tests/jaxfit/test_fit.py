@@ -306,6 +306,22 @@ def test_a_lost_journal_is_said_and_epochs_are_counted(tmp_path):
     assert [line["epoch"] for line in done.history] == [2, 3, 4]
 
 
+def test_a_training_that_ends_early_saves_its_best_epochs_alone(tmp_path, monkeypatch):
+    def worse(params, batch, config):  # with each epoch
+        return jnp.full(batch.y.shape, jnp.sum(params.T**2))
+
+    saved, save = [], checkpoint.save
+
+    def counted(directory, arrays, known):
+        saved.append(known["progress"]["epoch"])
+        save(directory, arrays, known)
+
+    monkeypatch.setattr(checkpoint, "save", counted)
+    options = {"program": toy.program(True, score=worse), "decay": {}, "patience": 2, "epochs": 5}
+    assert train(directory=tmp_path, **options).epochs == 3
+    assert saved == [1]
+
+
 @pytest.mark.parametrize(("changes", "kept"), [({"anneal": True}, 0), ({"anneal": False, "patience": 9}, 1)])
 def test_a_quick_training_saves_only_what_more_epochs_need(changes, kept, tmp_path, monkeypatch):
     monkeypatch.setattr(fit, "SAVING_SHARE", 0.05)  # as for users

@@ -14,7 +14,7 @@ from jaxlm.data.encoding import encode
 from jaxlm.tasks.evaluate import evaluate
 from small_models import SMALL
 
-pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney. the discounts")  # the text is too small for them
+pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney. the numbers")  # the text is too small for them
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,8 @@ from typing import Any
 import jax
 
 from jaxfit.errors import UserError
+from jaxfit.recipe import transform
 
-# arrays of an optimizer's state that are as large as the parameters
-MOMENTS = {None: 0, "sgd": 0, "adagrad": 1, "rowwise-adagrad": 0, "adam": 2}
 COPIES = 3  # of the parameters: those trained, the best so far, and one while they are saved
 # of tables that are split over accelerators: those trained, and those validated; the best are in the host's memory
 COPIES_IF_SPLIT = 2
@@ -68,15 +67,26 @@ def require(shapes: Any, optimizer: str | None, where: str, row_shards: int = 1)
         where: The options that decide the shapes, for the message.
         row_shards: The devices over which tables are split; those of a CPU share its memory.
     """
-    size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
-    needed, there, device = size * (COPIES + MOMENTS[optimizer]), available(), "this machine"
+    leaves = jax.tree.leaves(shapes)
+    size, more = _bytes(leaves), 0 if optimizer is None else sum(_memory(leaf, optimizer) for leaf in leaves)
+    needed, there, device = size * COPIES + more, available(), "this machine"
     advice = "make the model smaller"
     if jax.local_devices()[0].platform != "cpu" and row_shards > 1:
-        needed, device = size * (COPIES_IF_SPLIT + MOMENTS[optimizer]) // row_shards, f"each of {row_shards} devices"
+        needed, device = (size * COPIES_IF_SPLIT + more) // row_shards, f"each of {row_shards} devices"
         advice += ", or give more --row-shards"
     if there is not None and needed > there:
         what = f"training needs {show(needed)} for the parameters and their copies, and {device} has {show(there)}"
         raise UserError(what, where, advice)
+
+
+def _bytes(arrays: Iterable[Any]) -> int:
+    return sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
+
+
+def _memory(shape: Any, optimizer: str) -> int:
+    """Return the bytes of what an optimizer keeps of an array, without what is smaller than that array."""
+    kept = jax.tree.leaves(jax.eval_shape(transform(optimizer).init, shape))
+    return _bytes(array for array in kept if array.shape == shape.shape)
 
 
 def show(number: float) -> str:

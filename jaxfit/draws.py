@@ -29,12 +29,12 @@ def mix(x: jax.Array, key: jax.Array) -> jax.Array:
 
 
 @partial(jax.jit, static_argnums=2)
-def permutation(key: jax.Array, n: jax.typing.ArrayLike, number: int, first: jax.typing.ArrayLike = 0) -> jax.Array:
-    """Return the elements first … first + number - 1 of a pseudo-random permutation of 0 … n-1, int32[number].
+def permutation(key: jax.Array, n: jax.typing.ArrayLike, number: int) -> jax.Array:
+    """Return the first `number` elements of a pseudo-random permutation of 0 … n-1, int32[number].
 
     Elements past the end repeat the last one. It is compiled for each `number`, whatever n is.
     """
-    return permuted(key, n, jnp.asarray(first, jnp.uint32) + jnp.arange(number, dtype=jnp.uint32))
+    return permuted(key, n, jnp.arange(number, dtype=jnp.uint32))
 
 
 def permuted(key: jax.Array, n: jax.typing.ArrayLike, place: jax.Array) -> jax.Array:

@@ -32,7 +32,7 @@ from jaxfit.run_dir import checkpoint, journal, metadata
 from jaxfit.scoring import make_scores
 from jaxfit.stopping import Progress, after_epoch, go_on, is_best
 from jaxfit.trainer import Trainer, schedule
-from jaxfit.validation import Validation, next_steps, scored_at_once
+from jaxfit.validation import Validation, next_chunk, scored_at_once
 
 CHUNK_SECONDS = 2.0
 SAVING_SHARE = 0.05  # of the time, at most, goes into saving the best epochs
@@ -128,10 +128,10 @@ def fit(
     trainer = Trainer(program, params, data, recipe, key, mesh, stream)
     validation = Validation(program, valid, mesh, trainer.layout, stream)
     log = journal.Journal(directory) if directory else None
-    if directory:
+    if directory and log:
         directory.mkdir(parents=True, exist_ok=True)
         _resume(trainer, directory, known, resume)
-        journal.Journal(directory).cut(trainer.progress.journal)
+        log.cut(trainer.progress.journal)
     bar = journal.Bar(title, unit, recipe.epochs, show and processes.leads())
     began = saved = time.monotonic()
     saving = 0.5  # seconds for the last checkpoint; before the first, what a small one takes
@@ -173,7 +173,7 @@ def fit(
                 run(trainer.progress.at, end)
                 seconds = time.perf_counter() - before
                 epoch_seconds, epoch_steps = epoch_seconds + seconds, epoch_steps + steps
-                chunk = next_steps(steps, seconds, CHUNK_SECONDS)
+                chunk = next_chunk(chunk, steps, seconds, CHUNK_SECONDS)
                 trainer.progress = trainer.progress._replace(at=end)
                 _check_finite(trainer, directory)
                 done = trainer.progress.epoch + end / trainer.steps

@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import tracing_over
 from jaxfit.devices.split_tables import Layout
-from jaxfit.minibatches.division import InOrder
+from jaxfit.minibatches.division import Division
 from jaxfit.minibatches.streaming import SPECS
 from jaxfit.program import Carried, Program
 from jaxfit.state import Sum, streams
@@ -27,16 +27,16 @@ def make_scores(
 
     The examples of a sequential program are scored as `batch_size` streams, each after its burn-in.
     """
-    division = InOrder(batch_size, sequential=program.sequential is not None)
+    division = Division(batch_size, sequential=program.sequential is not None)
 
     def scores(params: Any, data: Any, size: Array) -> Array:
         def step(i: Array, carried: tuple[Array, Any]) -> tuple[Array, Any]:
             out, carry = carried
-            index, real = division.positions(i, 0, size)
-            batch = program.batch(data, jnp.clip(index, 0, size - 1), capacity, program.config)
+            index = division.positions(i, division.places(0), size)
+            batch = program.batch(data, division.examples(i, 0, None, size), capacity, program.config)
             values, carry = _score(program, params, batch, index, carry)
             if program.sequential is not None:
-                index = jnp.where(real, index, jnp.iinfo(jnp.int32).max)
+                index = jnp.where((index < size) & (i >= 0), index, jnp.iinfo(jnp.int32).max)
                 return out.at[index].set(values, mode="drop"), carry
             return lax.dynamic_update_slice(out, values, (i * batch_size,)), carry
 
@@ -78,7 +78,7 @@ def minibatches(program: Program, size: int, batch_size: int) -> range:
 
 @lru_cache(maxsize=32)
 def make_sums(
-    program: Program, division: InOrder, capacity: int | tuple[int, ...], mesh: Mesh | None,
+    program: Program, division: Division, capacity: int | tuple[int, ...], mesh: Mesh | None,
     layout: Layout | None = None, streamed: bool = False,
 ) -> Callable[..., Scored]:  # fmt: skip
     """Compile `sums(params, data, size, scored, begin, end) -> Scored`: the minibatches begin <= i < end are added.
@@ -100,13 +100,14 @@ def make_sums(
         shard = sharding.shard(own)
 
         def step(i: Array, scored: Scored) -> Scored:
-            index, real = division.positions(i, shard, size)
+            index = division.positions(i, division.places(shard), size)
             if streamed:
                 batch = jax.tree.map(along_data, data.at(i))
             else:
-                examples = along_data(jnp.clip(index, 0, size - 1))
+                examples = along_data(division.examples(i, shard, None, size))
                 batch = program.batch(data, examples, capacity, program.config)
             values, carry = _score(program, params, batch, index, scored.carry)
+            real = (index < size) & (i >= 0)  # before its own examples a stream is not counted
             return Scored(scored.total.add(jnp.where(real, values, 0.0)), carry)
 
         return lax.fori_loop(begin, end, step, scored)

@@ -15,7 +15,7 @@ from jaxfit.devices import sharding
 from jaxfit.devices.platform import host, platform
 from jaxfit.devices.split_tables import Layout
 from jaxfit.minibatches.bucketing import Capacity, Stretch, capacity, capacity_step
-from jaxfit.minibatches.division import InOrder
+from jaxfit.minibatches.division import Division
 from jaxfit.minibatches.streaming import HostData
 from jaxfit.program import Program
 
@@ -53,7 +53,7 @@ class Validation:
         # where tables are split, the compiler divides minibatches
         shards = sharding.shards(mesh) if layout is None else 1
         batch_size, self.entries = scored_at_once(program, data, number, shards)
-        division = InOrder(batch_size, shards, program.sequential is not None)
+        division = Division(batch_size, shards, sequential=program.sequential is not None)
         self.run = scoring.make_sums(program, division, self.entries, mesh, layout, stream)
         self.minibatches, self.mesh, self.chunk = scoring.minibatches(program, self.size, batch_size), mesh, 1
         stretches = [Stretch(self.minibatches.start, self.minibatches.stop, self.entries)]
@@ -86,9 +86,7 @@ class Validation:
                             self.host_data.prepare(following)
                     scored = self.run(params, data, np.int32(self.size), scored, np.int32(first), np.int32(behind))
                     jax.block_until_ready(scored.total)
-            next_chunk = next_steps(end - at, time.perf_counter() - before, VALIDATION_CHUNK_SECONDS)
-            if end - at == self.chunk or next_chunk > self.chunk:  # the last chunk may be short
-                self.chunk = next_chunk
+            self.chunk = next_chunk(self.chunk, end - at, time.perf_counter() - before, VALIDATION_CHUNK_SECONDS)
             at = end
             if at < last and stopped():
                 return None
@@ -98,10 +96,14 @@ class Validation:
         return float(np.sum(np.asarray(total, np.float64)) / self.events)
 
 
-def next_steps(steps: int, seconds: float, wanted: float) -> int:
-    """Return how many steps to take next, in about the wanted seconds, if `steps` took `seconds`."""
+def next_chunk(chunk: int, steps: int, seconds: float, wanted: float) -> int:
+    """Return how many steps to take next, in about the wanted seconds, if `steps` took `seconds`.
+
+    chunk: how many were to be taken; an end may have left fewer, which do not make the next chunk shorter.
+    """
     # at most 8 times as many, as the first steps may include compilation
-    return max(1, int(steps * min(8.0, wanted / max(seconds, 1e-6))))
+    found = max(1, int(steps * min(8.0, wanted / max(seconds, 1e-6))))
+    return found if steps == chunk else max(chunk, found)
 
 
 def visits_in_order(size: int, batch_size: int) -> np.ndarray:

@@ -43,10 +43,17 @@ class Division(NamedTuple):
         """Return the places in a minibatch that a shard takes, int32[shard_size]."""
         return shard * self.shard_size + jnp.arange(self.shard_size, dtype=jnp.int32)
 
-    def examples(self, i: Array, shard: Array | int, order: Order, size: Array) -> Array:
-        """Return the examples of step i that a shard takes, int32[shard_size]; size: the number of all examples."""
-        if self.sequential:
-            return jnp.minimum(self._positions(i, self.places(shard), size), size - 1)
+    def examples(self, i: Array, shard: Array | int, order: Order | None, size: Array) -> Array:
+        """Return the examples of step i that a shard takes, int32[shard_size].
+
+        Args:
+            i: number of the step; streams may begin before their own examples, at steps below 0.
+            shard: of the minibatch.
+            order: of the examples; None: as they are.
+            size: the number of all examples.
+        """
+        if self.sequential or order is None:
+            return jnp.clip(self.positions(i, self.places(shard), size), 0, size - 1)
         groups = self.batch_size // self.group_size
         visited = lax.dynamic_slice(order.visits, ((i - order.first) * groups,), (groups,))
         if self.group_size > 1:
@@ -58,7 +65,7 @@ class Division(NamedTuple):
 
     def weights(self, i: Array, places: Array, size: Array) -> Array:
         """Return 1 at the places of step i that have an example of their own, and 0 at those that are filled up."""
-        return (self._positions(i, places, size) < size).astype(jnp.float32)
+        return (self.positions(i, places, size) < size).astype(jnp.float32)
 
     def used(self, i: Array, size: Array) -> Array:
         """Return the number of examples that step i visits."""
@@ -66,36 +73,6 @@ class Division(NamedTuple):
             return jnp.minimum(self.batch_size, -(-(size - i) // -(-size // self.batch_size)))
         return jnp.minimum(self.batch_size, size - i * self.batch_size)
 
-    def _positions(self, i: Array, places: Array, size: Array) -> Array:
-        """Return where in the order of an epoch these places of step i are."""
+    def positions(self, i: Array, places: Array, size: Array) -> Array:
+        """Return where in the order of the examples these places of step i are, which may be outside of it."""
         return places * -(-size // self.batch_size) + i if self.sequential else i * self.batch_size + places
-
-
-class InOrder(NamedTuple):
-    """How examples are divided where they are scored, in their order: hashable.
-
-    Attributes:
-        batch_size, shards, sequential: as of `Division`. Streams may begin before their own examples, at steps below 0.
-    """
-
-    batch_size: int
-    shards: int = 1
-    sequential: bool = False
-
-    @property
-    def shard_size(self) -> int:
-        """The number of examples of a minibatch in each shard."""
-        return self.batch_size // self.shards
-
-    def positions(self, i: Array, shard: Array | int, size: Array) -> tuple[Array, Array]:
-        """Return the examples of step i that a shard scores, which may be none of the data's, and which count."""
-        place = shard * self.shard_size + jnp.arange(self.shard_size, dtype=jnp.int32)
-        if not self.sequential:
-            index = i * self.batch_size + place
-            return index, index < size
-        index = place * -(-size // self.batch_size) + i
-        return index, (index < size) & (i >= 0)
-
-    def examples(self, i: Array, shard: Array | int, order: Order, size: Array) -> Array:
-        """Return the positions, clipped to the data."""
-        return jnp.clip(self.positions(i, shard, size)[0], 0, size - 1)

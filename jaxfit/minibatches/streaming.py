@@ -20,7 +20,7 @@ from jax.sharding import Mesh, NamedSharding
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import default_device
 from jaxfit.minibatches.bucketing import Capacity, Stretch
-from jaxfit.minibatches.division import Division, InOrder, Order
+from jaxfit.minibatches.division import Division, Order
 from jaxfit.program import Program
 
 BLOCK_BYTES = 1 << 24  # of a device's minibatches; it holds two blocks
@@ -68,7 +68,7 @@ class HostData:
     """Data in the host's memory, and the blocks of minibatches that are gathered of them."""
 
     def __init__(
-        self, program: Program, data: Any, size: int, division: Division | InOrder, mesh: Mesh | None,
+        self, program: Program, data: Any, size: int, division: Division, mesh: Mesh | None,
         blocks: int | None = None,
     ):  # fmt: skip
         """Prepare to gather minibatches.
@@ -106,19 +106,19 @@ class HostData:
             cut += [Stretch(at, min(at + length, end), capacity) for at in range(begin, end, length)]
         return cut
 
-    def prepare(self, stretch: Stretch, order: Callable[[Stretch], Order] = lambda _: NO_ORDER) -> None:
+    def prepare(self, stretch: Stretch, order: Callable[[Stretch], Order | None] = lambda _: None) -> None:
         """Begin to put the minibatches of a stretch on the devices; this block and the one before are kept.
 
         Args:
             stretch: one of `cut`.
-            order: returns an order that has its steps, on the CPU.
+            order: returns an order that has its steps, on the CPU; None: that of the data.
         """
         if stretch not in self.held:
             for earlier in list(self.held)[:-1]:
                 del self.held[earlier]
             self.held[stretch] = self.worker.submit(copy_context().run, self._gathered, stretch, order)
 
-    def block(self, stretch: Stretch, order: Callable[[Stretch], Order] = lambda _: NO_ORDER) -> Block:
+    def block(self, stretch: Stretch, order: Callable[[Stretch], Order | None] = lambda _: None) -> Block:
         """Return the minibatches of a stretch, on the devices; arguments as of `prepare`."""
         self.prepare(stretch, order)
         return self.held[stretch].result()
@@ -141,7 +141,7 @@ class HostData:
             self.forms[capacity] = _Form(tree, of_data, max(1, min(BLOCK_BYTES // max(1, size), self.max_steps)))
         return self.forms[capacity]
 
-    def _gathered(self, stretch: Stretch, order: Callable[[Stretch], Order]) -> Block:
+    def _gathered(self, stretch: Stretch, order: Callable[[Stretch], Order | None]) -> Block:
         tree, of_data, steps = self._form(stretch.capacity)
         if of_data not in self.shared:
             leaves = jax.tree.leaves(self.data)
@@ -173,14 +173,14 @@ def _rounded(number: int) -> int:
 
 @lru_cache(maxsize=64)
 def _gather(
-    program: Program, division: Division | InOrder, capacity: Capacity, steps: int, of_data: tuple[int | None, ...]
+    program: Program, division: Division, capacity: Capacity, steps: int, of_data: tuple[int | None, ...]
 ) -> Callable[..., list[Array]]:
     """Compile `gather(data, order, size, first, number, shard)`: a shard of some minibatches, arrays [1, steps, …].
 
     of_data: of each array of a minibatch the place among the data's, for those that are left out.
     """
 
-    def gather(data: Any, order: Order, size: Array, first: Array, number: Array, shard: Array) -> list[Array]:
+    def gather(data: Any, order: Order | None, size: Array, first: Array, number: Array, shard: Array) -> list[Array]:
         def minibatch(i: Array) -> list[Array]:
             batch = program.batch(data, division.examples(i, shard, order, size), capacity, program.config)
             return [x for x, place in zip(jax.tree.leaves(batch), of_data, strict=True) if place is None]

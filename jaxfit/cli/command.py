@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxfit.cli import compilation_cache, streams
-from jaxfit.cli.parser import Parser, Rare, parse
+from jaxfit.cli.help import Rare
+from jaxfit.cli.parser import Parser, parse
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError, shortened
 from jaxfit.files.limits import Limits, limited

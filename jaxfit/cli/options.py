@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from jaxfit.cli.parser import Rare
+from jaxfit.cli.help import Rare
 from jaxfit.errors import UserError
 from jaxfit.plan import fields_of
 from jaxfit.recipe import correction, number_of, parse_per_parameter, require_choice

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, get_type_hints
 from jaxfit import search
 from jaxfit.cli import options, several
 from jaxfit.cli.command import note, output, print_json
-from jaxfit.cli.parser import Parser, Rare
+from jaxfit.cli.help import Rare
+from jaxfit.cli.parser import Parser
 from jaxfit.cli.streams import escape
 from jaxfit.errors import Diverged, FolderTaken, UserError, suggestion
 from jaxfit.recipe import number_of

@@ -8,7 +8,8 @@ import numpy as np
 
 from jaxfit.cli import options
 from jaxfit.cli.command import output, print_json, required
-from jaxfit.cli.parser import Parser, Rare
+from jaxfit.cli.help import Rare
+from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Trained
 from jaxlm.cli import model_command

@@ -10,7 +10,8 @@ import numpy as np
 
 from jaxfit.cli import options
 from jaxfit.cli.command import print_json, required
-from jaxfit.cli.parser import Parser, Rare
+from jaxfit.cli.help import Rare
+from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxfit.recipe import SEED
 from jaxlm.cli import model_command

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxfit.cli import options, streams, training_options
 from jaxfit.cli.command import note, output, print_json
-from jaxfit.cli.parser import Parser, Rare
+from jaxfit.cli.help import Rare
+from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.plan import Plan, require_stops

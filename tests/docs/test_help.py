@@ -6,7 +6,8 @@ import jaxcf.cli.main
 import jaxcf.models
 import jaxlm.cli.main
 import jaxlm.models
-from jaxfit.cli.parser import Rare, of_commands
+from jaxfit.cli.help import Rare
+from jaxfit.cli.parser import of_commands
 
 PACKAGES = {"jaxlm": jaxlm, "jaxcf": jaxcf}
 COMMANDS = [

@@ -15,15 +15,20 @@ MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than t
 LARGEST_SHRINK = 0.5  # of a row, by the prior `per-row`, in one step
 
 
+def check_minibatch(recipe: Recipe, mesh: Mesh | None) -> None:
+    """Raise UserError where a recipe's minibatch does not divide among the devices."""
+    if recipe.batch_size % sharding.shards(mesh):
+        what = f"{recipe.batch_size} examples do not divide among the devices"
+        raise UserError(what, "--batch-size", f"make it a multiple of {sharding.shards(mesh)}")
+
+
 def check(program: Program, recipe: Recipe, mesh: Mesh | None, stream: bool = False) -> None:
     """Raise UserError where a recipe or devices, or data in the host's memory (`stream`), do not fit a model."""
     shards = sharding.shards(mesh)
     if sharding.row_shards(mesh) > 1 and program.sparse is not None and program.sparse.preconditioned:
         what = "the steps of this model are not along the gradient of its rows: no table can be split"
         raise UserError(what, "--row-shards", "leave it out")
-    if recipe.batch_size % shards:
-        what = f"{recipe.batch_size} examples do not divide among the devices"
-        raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
+    check_minibatch(recipe, mesh)
     if program.visits and recipe.optimizer != "sgd":
         raise UserError(f"{recipe.optimizer} cannot train this model", "--optimizer", "use sgd")
     if program.visits and shards > 1:

@@ -9,10 +9,11 @@ from typing import Any
 
 from jaxfit.cli import options
 from jaxfit.cli.command import Stopped, note
-from jaxfit.cli.parser import Parser, Rare, add_limits
+from jaxfit.cli.help import Rare
+from jaxfit.cli.parser import Parser, add_limits
 from jaxfit.devices import distributed as processes
 from jaxfit.devices.cores import chosen_threads, simulate_devices, use_threads
-from jaxfit.errors import Interrupted, UserError
+from jaxfit.errors import Interrupted
 from jaxfit.plan import Plan, Recipes, choose
 from jaxfit.recipe import SEED, Recipe
 from jaxfit.registry import Registry
@@ -153,12 +154,10 @@ def plan(
     if run.threads or (recipe.batch_size <= one_thread_up_to and run.devices == 1 and not chosen_threads()):
         use_threads(run.threads or 1)
     processes.join(processes.Join(**options.given(args, processes.Join)), args.parser.prog.split()[0])
-    from jaxfit.devices import sharding as mesh  # here: the help is shown without JAX
+    from jaxfit.checks import check_minibatch  # here: the help is shown without JAX
+    from jaxfit.devices import sharding
 
-    shards = mesh.shards(mesh.make(run.devices, run.row_shards))
-    if recipe.batch_size % shards:
-        what = f"{recipe.batch_size} examples do not divide among {shards} devices"
-        raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
+    check_minibatch(recipe, sharding.make(run.devices, run.row_shards))  # before data are read
     return Plan(fields, recipe, args.seed, dataclasses.replace(run, show=processes.leads() and not args.quiet))
 
 

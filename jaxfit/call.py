@@ -125,18 +125,19 @@ def checked(
     Raises:
         UserError: there is no such option, or a value is of another type than its option.
     """
-    options = {name: _converted(name, value, by_parameter) for name, value in options.items()}
+    lists = {field.name for cls in classes for field in fields(cls) if "," in field.metadata.get("metavar", "")}
+    options = {name: _converted(name, value, by_parameter, lists) for name, value in options.items()}
     _require_options(options, classes, skip)
     return options
 
 
-def _converted(name: str, value: Any, by_parameter: Collection[str]) -> Any:
-    """Return a value as the command would read it: a rate for all parameters, names of columns."""
+def _converted(name: str, value: Any, by_parameter: Collection[str], lists: Collection[str]) -> Any:
+    """Return a value as the command would read it: a rate for all parameters, a text that lists several things."""
     if isinstance(value, np.generic):
         value = value.item()
     if name in by_parameter and isinstance(value, int | float) and not isinstance(value, bool):
         return {"*": value}
-    if name == "columns" and isinstance(value, list | tuple):
+    if name in lists and isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return value
 

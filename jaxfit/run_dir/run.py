@@ -54,6 +54,6 @@ class Trained(NamedTuple, Generic[AnyModel]):
 
     @property
     def events_per_second(self) -> float | None:
-        """Words or ratings that the engine trained on per second."""
+        """Events that the engine trained on per second."""
         fitted = self.fitted
         return fitted.events / fitted.train_seconds if fitted and fitted.train_seconds else None

@@ -216,6 +216,12 @@ def test_places_and_stars_of_a_ranking_are_checked(frame, model):
             model.rank(frame, **wrong)
 
 
+def test_what_a_text_lists_may_be_a_list(frame, model):
+    renamed = frame.rename(columns={"userId": "x", "movieId": "y", "rating": "z"})
+    other = jaxcf.train("bias", renamed, columns=["x", "y", "z"], scale=(1, 5, 1), progress=False)
+    assert other.predict(["u1"], ["i2"]) == model.predict(["u1"], ["i2"])
+
+
 def test_evaluation_reads_as_it_is_told(frame, model):
     renamed = frame.rename(columns={"userId": "x", "movieId": "y", "rating": "z"})
     assert model.evaluate(renamed, columns="x,y,z").rmse == model.evaluate(frame).rmse

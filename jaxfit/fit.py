@@ -31,7 +31,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, journal, metadata
 from jaxfit.scoring import make_scores
 from jaxfit.stopping import Progress, after_epoch, go_on, is_best
-from jaxfit.trainer import Trainer, schedule
+from jaxfit.trainer import Trainer, why_epochs_are_fixed
 from jaxfit.validation import Validation, next_chunk, scored_at_once
 
 CHUNK_SECONDS = 2.0
@@ -85,7 +85,7 @@ def fit(
     max_minutes: float | None = None,
     checkpoint_minutes: float = 5.0,
     title: str = "training",
-    unit: str = "words",
+    unit: str = "examples",
     show: bool = False,
 ) -> Fitted:
     """Train from `params` on `data`, and return the parameters that score best on `valid`, or the last ones.
@@ -213,7 +213,7 @@ def fit(
                 )
             progress, stop = trainer.progress, processes.highest(received())
             # of a training that is done, a checkpoint is of use where more epochs can follow; all others are removed
-            extensible = progress.epoch == recipe.epochs and schedule(program, recipe) is None
+            extensible = progress.epoch == recipe.epochs and why_epochs_are_fixed(program, recipe) is None
             worth = extensible if progress.done else is_due() or (is_best(progress) and is_cheap())
             if processes.agreed(bool(stop or worth)):  # it gathers what is split
                 save()
@@ -311,7 +311,7 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
     best = stored["progress"]["best"]
     progress = Progress(**{**stored["progress"], "best": float("inf") if best is None else best})
     before = stored["identity"]
-    fixed = schedule(trainer.program, trainer.recipe)
+    fixed = why_epochs_are_fixed(trainer.program, trainer.recipe)
     checkpoint.require_same(before, metadata.with_epochs_of(before, identity, progress.epoch, fixed, directory), found)
     trainer.restore(checkpoint.arrays(found, trainer.like()))
     trainer.progress = go_on(progress, trainer.recipe)

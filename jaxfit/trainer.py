@@ -27,8 +27,8 @@ from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
 
 
-def schedule(program: Program, recipe: Recipe) -> str | None:
-    """What of a training depends on the number of all epochs, in words; None where nothing does."""
+def why_epochs_are_fixed(program: Program, recipe: Recipe) -> str | None:
+    """Say what of a training depends on the number of all epochs, which therefore cannot change; None if nothing."""
     if recipe.anneal:
         return "its rate falls as a cosine"
     return None if program.at_step is None else "what its steps do is scheduled"
@@ -251,8 +251,7 @@ def _keys(key: jax.Array) -> tuple[jax.Array, jax.Array]:
 def layout(params: Any, by_rows: tuple[bool, ...], mesh: Mesh | None) -> Layout | None:
     """Return which parameters are split over the devices that share the rows of tables; None where none is.
 
-    These are the tables that are read by rows, or, of a model that has none, all arrays of as many rows as the longest:
-    those of words or, if there are more of them, of hidden units.
+    These are the tables that are read by rows, or, of a model that has none, all arrays of as many rows as the longest.
 
     by_rows: of `state.by_rows`.
     """

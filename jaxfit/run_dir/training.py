@@ -16,18 +16,17 @@ import numpy as np
 
 from jaxfit.checks import check, check_size
 from jaxfit.devices import distributed as processes
-from jaxfit.devices import sharding as mesh
+from jaxfit.devices import sharding
 from jaxfit.devices.platform import on_host
 from jaxfit.errors import Diverged
 from jaxfit.fit import fit
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
-from jaxfit.run_dir import checkpoint
-from jaxfit.run_dir import metadata as folder
+from jaxfit.run_dir import checkpoint, metadata
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
 from jaxfit.run_dir.run import AnyModel, Run, Trained
-from jaxfit.trainer import schedule
+from jaxfit.trainer import why_epochs_are_fixed
 
 
 def train(
@@ -65,19 +64,19 @@ def train(
         UserError: Another training is in the folder, or this one and `run.resume` is not set, or another process is
             training there now.
     """
-    where, fixed = mesh.make(run.devices, run.row_shards), schedule(program, recipe)
-    check(program, recipe, where, run.stream)
+    mesh, fixed = sharding.make(run.devices, run.row_shards), why_epochs_are_fixed(program, recipe)
+    check(program, recipe, mesh, run.stream)
     with locked(directory):
         info = {
-            "format": folder.FORMAT,
+            "format": metadata.FORMAT,
             **identity,
             "recipe": asdict(recipe),
             "finished": False,
             "environment": environment(),
         }
         # before anything is written
-        processes.require_same({**identity, "recipe": asdict(recipe), **mesh.described(where)})
-        earlier = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, files, run.resume, fixed)
+        processes.require_same({**identity, "recipe": asdict(recipe), **sharding.described(mesh)})
+        earlier = metadata.earlier(directory, {**identity, "recipe": asdict(recipe)}, files, run.resume, fixed)
         found = earlier.info
         if earlier.warning is not None:
             warnings.warn(earlier.warning, stacklevel=2)
@@ -91,19 +90,19 @@ def train(
             check_size(program, recipe, params, program.size(begun[0]))
         if not earlier.whole:
             before()
-            folder.write_info(directory, found or info, files)
-        if found is not None and found["finished"] and not folder.more_epochs(directory, found, recipe):
+            metadata.write_info(directory, found or info, files)
+        if found is not None and found["finished"] and not metadata.more_epochs(directory, found, recipe):
             _tidy(directory, found, fixed)
-            return Trained(model(checkpoint.load_model(directory / folder.PARAMETERS, params), found), None, {})
+            return Trained(model(checkpoint.load_model(directory / metadata.PARAMETERS, params), found), None, {})
         try:
             fitted = fit(
                 program, params, *(begun or laid_out()), recipe=recipe, key=key, directory=directory, identity=identity,
-                resume=run.resume, mesh=where, stream=run.stream, max_minutes=run.max_minutes,
+                resume=run.resume, mesh=mesh, stream=run.stream, max_minutes=run.max_minutes,
                 checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
             )  # fmt: skip
         except Diverged as error:
             if found is None or not found["finished"]:  # else the model of fewer epochs stays
-                folder.write_info(directory, info | {"diverged": error.what}, files)
+                metadata.write_info(directory, info | {"diverged": error.what}, files)
             raise
         info |= {
             "finished": fitted.stopped == "done",
@@ -113,10 +112,10 @@ def train(
             "epochs": fitted.epochs,
         }
         checkpoint.write(
-            directory / folder.PARAMETERS, fitted.params, {"score": fitted.score, "info": info},
-            ready=lambda: folder.begin_changes(directory),
+            directory / metadata.PARAMETERS, fitted.params, {"score": fitted.score, "info": info},
+            ready=lambda: metadata.begin_changes(directory),
         )  # fmt: skip
-        folder.write_info(directory, info, files)
+        metadata.write_info(directory, info, files)
         if info["finished"]:
             _tidy(directory, info, fixed)
         seconds = {"compile": fitted.compile_seconds, "train": fitted.train_seconds}
@@ -126,4 +125,4 @@ def train(
 def _tidy(directory: Path, info: dict[str, Any], fixed: str | None) -> None:
     """Remove the checkpoints of a finished training that no more epochs can follow, and all but one of another."""
     ended_early = info["epochs"] < info["recipe"]["epochs"]
-    (folder.drop_checkpoints if fixed or ended_early else folder.drop_old_checkpoints)(directory)
+    (metadata.drop_checkpoints if fixed or ended_early else metadata.drop_old_checkpoints)(directory)

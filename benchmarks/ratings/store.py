@@ -268,7 +268,8 @@ class RatingStore(Store):
 
     def shape(self, spec: Spec) -> tuple[Any, ...]:
         """Return what decides how long training takes."""
-        return spec.model, spec.size, spec.rated, spec.trained_on, spec.group is None, spec.products, spec.changes
+        slower = tuple(change for change in spec.changes if change[0] in ("batch_size", "epochs"))
+        return spec.model, spec.size, spec.rated, spec.trained_on, spec.group is None, spec.products, slower
 
     def trainer(self, spec: Spec) -> Trainer:
         """Return the training of a model of this shape, at its first step."""

@@ -3,6 +3,7 @@
 import dataclasses
 import zlib
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -152,8 +153,11 @@ def _expected(name: str, probabilities: list[np.ndarray], on_valid: list[np.ndar
 @pytest.mark.parametrize("name", [*JUDGED, "precision-text"])
 def test_cells_are_of_the_test(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All columns but the fitted proportion equal figures made anew from the models' predictions of the test."""
+    number = count()
     for module in (run, kept):
-        monkeypatch.setattr(module, "describe", lambda *_: {"label": "", "commit": "one", "dirty": False})
+        monkeypatch.setattr(
+            module, "describe", lambda *_: {"label": f"model {next(number)}", "commit": "one", "dirty": False}
+        )
     # n-gram models are worse on the test, so that the best proportion is another there
     store = Planted(lambda spec, part: -4.0 if (spec.model, part) == ("kn", "test") else -3.0, noise=1.0)
     rows = TABLES[name].rows(TINY, 2)

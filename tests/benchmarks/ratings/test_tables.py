@@ -95,7 +95,7 @@ def test_what_validation_chose_is_trained_again_on_its_ratings(tmp_path: Path) -
     assert len({str(identity) for identity in others}) == 3
     info = store.get(spec).info
     assert info["made_from"] == [store.directory(one).name for one in tried]
-    described = describe(store.get(spec), store, {})
+    described = describe(store.get(spec), {})
     chosen = json.loads(json.dumps({"config": config, "recipe": asdict(recipe)}))
     assert {name: described[name] for name in chosen} == chosen
     assert config["num_features"] == 2

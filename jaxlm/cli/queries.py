@@ -134,7 +134,7 @@ def run_tree(args: argparse.Namespace) -> None:
     tree = model.structure
     if not isinstance(tree, Tree):
         what = f"tree needs a tree over words; {model.name} has none"
-        raise Unsupported(what, args.directory, "use a model over a tree, as one trained with --objective tree")
+        raise Unsupported(what, args.directory, "use hlbl, docnade or a model trained with --objective tree")
     counts = model.vocabulary.counts
     found = statistics(tree, np.ones(len(model.vocabulary), np.int64) if counts is None else counts)
     if args.out:

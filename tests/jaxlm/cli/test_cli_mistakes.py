@@ -132,7 +132,7 @@ MISTAKES = {
     "neighbours {place}/lbl nobdy": "did you mean nobody?",
     "neighbours {place}/kn he": "neighbours needs word vectors; kn has none ({place}/kn) - use lbl, hlbl,",
     "neighbours {place}/lbl he --vectors Q": "lbl has no word vectors 'Q' (--vectors) - leave it out: it has one set",
-    "tree {place}/lbl": "tree needs a tree over words; lbl has none ({place}/lbl) - use a model over a tree",
+    "tree {place}/lbl": "tree needs a tree over words; lbl has none ({place}/lbl) - use hlbl, docnade or",
     "tree {place}/hlbl --out {place}": "a directory was given instead of a file",
     "export {place}/kn": "--format is missing",
     "export {place}/kn --format aprp --out {place}/x": "did you mean arpa?",

@@ -8,7 +8,7 @@ model.recommend(ratings={"242": 5, "302": 3})     # for anybody else
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -232,8 +232,8 @@ class Model:
             predictor = self.fold_in(users) if new else self.predictor_given(users)
             scorer = by_stars(predictor, self.catalogue.num_items)
             factors = None if new else self.record.capability(HasFactors)
-            if factors is not None:  # products of matrices are far faster than pairs of rows
-                scorer = by_factors(*factors.factors(self.params, self.config, users), scorer)
+            if factors is not None:
+                scorer = by_factors(partial(factors.factors, self.params, self.config, users), scorer)
             return full_precision()(scorer)
         if new:
             return self._predictor(FoldsIn, "folding users in", users, self.decay)

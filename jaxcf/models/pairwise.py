@@ -1,6 +1,7 @@
 """What models share whose prediction for a user and an item depends on that pair alone."""
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from jaxcf.contract import Predictor, Scorer
 from jaxfit.files.large_arrays import pieces
 
 PAIRS_AT_ONCE = 1 << 18  # predicted by one call of a compiled program, at most
+FEW_USERS = 8  # fewer than these are scored pair by pair
 
 
 @functools.partial(jax.jit, static_argnames=("predict", "config"))
@@ -74,14 +76,21 @@ def by_products(X: Any, Y: Any) -> Scorer:
     return scorer
 
 
-def by_factors(X: NDArray[np.float32], Y: NDArray[np.float32], unknown: Scorer) -> Scorer:
-    """Return the scorer by products of factors of users and items; unknown: scores users at -1, who have none."""
-    known = by_products(X, Y)
+def by_factors(factors: Callable[[], tuple[NDArray[np.float32], NDArray[np.float32]]], pairs: Scorer) -> Scorer:
+    """Return the scorer by products of factors of users and items, which are faster for many users than pairs.
+
+    Args:
+        factors: gives them, [users, D] and [items, D]; it is called once, when FEW_USERS or more are to be scored.
+        pairs: the scorer pair by pair, of fewer users, as factors of all users take longer, and of users at -1.
+    """
+    products = functools.cache(lambda: by_products(*factors()))
 
     def scorer(users: np.ndarray) -> NDArray[np.float32]:
-        scores, others = known(users), np.asarray(users) < 0
+        if len(users) < FEW_USERS:
+            return pairs(users)
+        scores, others = products()(users), np.asarray(users) < 0
         if others.any():
-            scores = np.where(others[:, None], unknown(np.full(1, -1, np.int32)), scores)
+            scores = np.where(others[:, None], pairs(np.full(1, -1, np.int32)), scores)
         return scores
 
     return scorer

@@ -15,7 +15,7 @@ from jaxcf.data import synthetic as planted
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, RatingScale, digest, take
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get, names, pmf
-from jaxcf.models.pairwise import by_stars
+from jaxcf.models.pairwise import FEW_USERS, by_stars
 from jaxfit import loop
 from jaxfit.errors import NotInTraining, UserError
 from jaxfit.run_dir import checkpoint
@@ -110,11 +110,14 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
 
 
 def test_users_of_training_are_scored_by_factors_as_pair_by_pair(trained):
+    """By factors of all users where many are scored; few are, pair by pair."""
     model, _ = trained
-    users = np.array([3, -1, 0, 7], np.int32)
+    users = np.array([3, -1, 0, 7, 1, 2, 4, -1, 5], np.int32)
+    assert len(users) > FEW_USERS > 3
     scores, pairs = model.scorer(users), by_stars(model.predictor, model.catalogue.num_items)(users)
     assert scores.dtype == np.float32
     np.testing.assert_allclose(scores, pairs, rtol=1e-6)
+    np.testing.assert_array_equal(model.scorer(users[:3]), pairs[:3])
     factors = model.record.capability(HasFactors)
     if factors:
         assert {part.dtype for part in factors.factors(model.params, model.config, model.known)} == {np.dtype("f4")}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcf.contract import KnownUsers, UsesRatedItems
-from jaxcf.data.bad_lines import LARGEST, are_ratings
+from jaxcf.data.formats.bad_lines import LARGEST, are_ratings
 from jaxcf.data.ratings import Pairs, Ratings
 from jaxcf.models import require
 from jaxfit.errors import NotInTraining, Unsupported, UserError

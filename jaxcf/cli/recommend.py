@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxcf.cli.queries import add_files, new_users, opened
 from jaxcf.contract import FoldsIn, UsesRatedItems
-from jaxcf.data import file_layout as layout
+from jaxcf.data.formats import file_layout as layout
 from jaxcf.top_items import Answer
 from jaxfit.cli import options
 from jaxfit.cli.command import add_model, print_json, required
@@ -143,7 +143,7 @@ def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
     The file is in UTF-8 or Latin-1, gzipped or not.
 
     Raises:
-        UserError: as `jaxcf.data.file_layout.opened`; no such line is the first.
+        UserError: as `jaxcf.data.formats.file_layout.opened`; no such line is the first.
     """
     if path is None:
         return None

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from jaxcf.data import reading
-from jaxcf.data.file_layout import COLUMNS
+from jaxcf.data.formats.file_layout import COLUMNS
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import Catalogue, Ratings, RatingScale, relabel
 from jaxfit.call import checked

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-from jaxcf.data import checks, netflix, parsing, typed_files
-from jaxcf.data.columns import Columns, join
-from jaxcf.data.file_layout import COLUMNS, format_of
+from jaxcf.data import checks
+from jaxcf.data.formats import netflix, parsing, typed_files
+from jaxcf.data.formats.columns import Columns, join
+from jaxcf.data.formats.file_layout import COLUMNS, format_of
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import (
     EMPTY,

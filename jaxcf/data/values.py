@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jaxcf.data.bad_lines import LARGEST, are_ratings, rating_fault, rating_of
-from jaxcf.data.columns import Columns
+from jaxcf.data.formats.bad_lines import LARGEST, are_ratings, rating_fault, rating_of
+from jaxcf.data.formats.columns import Columns
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import Pairs, Ratings, RatingScale, chosen, counted, pair_keys, take
 from jaxfit.errors import UserError

@@ -20,7 +20,8 @@ TEXT = ["train", "lbl", "--num-features", "2", "--epochs", "1", "--batch-size", 
 RUN = """
 import importlib, resource, sys
 from pathlib import Path
-from jaxcf.data import parsing, reading, values
+from jaxcf.data import reading, values
+from jaxcf.data.formats import parsing
 from jaxfit.minibatches import epochs, streaming
 from jaxfit.files import large_arrays
 from jaxlm.data import encoding, files, user_text

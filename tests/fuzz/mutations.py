@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import scipy.io
 
-from jaxcf.data.matlab_file import arrays_of
+from jaxcf.data.formats.matlab_file import arrays_of
 
 TOKENS = [
     token.encode()

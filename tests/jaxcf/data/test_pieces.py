@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import jaxcf
-from jaxcf.data import parsing, reading, triples, values
+from jaxcf.data import reading, triples, values
+from jaxcf.data.formats import parsing
 from jaxcf.data.ratings import counted, digest, take
 from jaxcf.data.reading import Reading, read, read_dataset, read_pairs
 from jaxcf.models import pmf

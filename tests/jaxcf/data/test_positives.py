@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxcf.data import reading
-from jaxcf.data.file_layout import Reading
+from jaxcf.data.formats.file_layout import Reading
 from jaxcf.data.positives import of_dataset, positives
 from jaxcf.data.ratings import Ratings
 from jaxfit.errors import UserError

@@ -87,7 +87,7 @@ def test_counts_are_added_up_and_stars_are_not(tmp_path):
     assert Reading.of({"duplicates": "sum"}, counts=True) == Reading.of({}, counts=True)
     with pytest.raises(UserError, match=r"only counts can be added up, not stars \(--duplicates sum\)"):
         Reading.of({"duplicates": "sum"})
-    assert rows(read(path, Reading(duplicates="sum"))) == [(1, 1, 6)], "split, which is not told, adds counts up"
+    assert rows(read(path, Reading(duplicates="sum"))) == [(1, 1, 6)], "split adds counts up, too"
     for counts, advice in ((False, "first or mean$"), (True, "mean or sum$")):
         with pytest.raises(UserError, match=advice):
             read(path, counts=counts)

@@ -8,7 +8,7 @@ import lzma
 import numpy as np
 import pytest
 
-from jaxcf.data import matlab_file
+from jaxcf.data.formats import matlab_file
 from jaxcf.data.reading import read
 from jaxfit.errors import UserError
 from jaxfit.files import limits

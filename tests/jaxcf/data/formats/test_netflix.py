@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from jaxcf.data import netflix
+from jaxcf.data.formats import netflix
 from jaxcf.data.reading import Reading, read_dataset, read_pairs
 from jaxfit.errors import UserError
 from rating_files import read, rows, write_file

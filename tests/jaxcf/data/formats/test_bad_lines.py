@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.io import savemat
 
-from jaxcf.data.bad_lines import MISSING
+from jaxcf.data.formats.bad_lines import MISSING
 from jaxcf.data.ratings import RatingScale
 from jaxcf.data.reading import Reading, read_pairs
 from jaxfit.errors import UserError

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jaxcf.data.file_layout import Layout, opened
+from jaxcf.data.formats.file_layout import Layout, opened
+from jaxcf.data.formats.parsing import Part, check_lines, line_locator, no_rows, of_table, parse
 from jaxcf.data.options import Reading
-from jaxcf.data.parsing import Part, check_lines, line_locator, no_rows, of_table, parse
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-from jaxcf.data import bad_lines
-from jaxcf.data.file_layout import Layout, kind_of_time, layout_of, lines, opened
-from jaxcf.data.matlab_file import DAMAGED, arrays_of, names_of
+from jaxcf.data.formats import bad_lines
+from jaxcf.data.formats.file_layout import Layout, kind_of_time, layout_of, lines, opened
+from jaxcf.data.formats.matlab_file import DAMAGED, arrays_of, names_of
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError

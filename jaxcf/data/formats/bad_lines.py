@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.csv as pcsv
 from numpy.typing import ArrayLike
 
-from jaxcf.data.file_layout import Layout, kind_of_time, lines, to_number
+from jaxcf.data.formats.file_layout import Layout, kind_of_time, lines, to_number
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jaxcf.data.file_layout import COLUMNS
-from jaxcf.data.parsing import Part
+from jaxcf.data.formats.file_layout import COLUMNS
+from jaxcf.data.formats.parsing import Part
 from jaxfit.files import large_arrays, limits
 from jaxfit.files.large_arrays import Collector
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxcf.data import file_layout
+from jaxcf.data.formats import file_layout
 from jaxcf.data.ratings import RatingScale
 from jaxcf.data.reading import Reading, read_either, read_pairs
 from jaxfit.errors import UserError

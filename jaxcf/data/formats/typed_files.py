@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jaxcf.data import bad_lines
-from jaxcf.data.file_layout import columns_by_name, lines, opened
+from jaxcf.data.formats import bad_lines
+from jaxcf.data.formats.file_layout import columns_by_name, lines, opened
+from jaxcf.data.formats.parsing import TEXTS, Part, of_table
 from jaxcf.data.options import Reading
-from jaxcf.data.parsing import TEXTS, Part, of_table
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
 from jaxfit.files.limits import limits, require_countable

@@ -91,7 +91,7 @@ def test_many_blocks_equal_one(tmp_path, monkeypatch):
     keys = rng.permutation(np.unique(rng.integers(0, 400 * 90, 20_000)))
     user, item, stars = keys // 90 * 7, keys % 90, rng.integers(1, 11, len(keys)) / 2
     body = "".join(f"{u}::{i}::{s:g}\n" for u, i, s in zip(user, item, stars, strict=True))
-    monkeypatch.setattr("jaxcf.data.parsing.BLOCK", 4096)
+    monkeypatch.setattr("jaxcf.data.formats.parsing.BLOCK", 4096)
     table = read(write_file(tmp_path, "r.dat", body))
     np.testing.assert_array_equal(table.catalogue.users[table.ratings.user], user)
     np.testing.assert_array_equal(table.catalogue.items[table.ratings.item], item)

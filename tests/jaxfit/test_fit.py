@@ -1,13 +1,11 @@
-"""The engine against dense updates in NumPy; invariance under chunks, resuming and the number of devices."""
+"""The engine against dense updates in NumPy; invariance under chunks and the number of devices."""
 
 import dataclasses
 import itertools
-import json
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp
 import pytest
 
 import toy
@@ -18,25 +16,10 @@ from jaxfit.devices import sharding as mesh
 from jaxfit.errors import UserError
 from jaxfit.minibatches.division import Order
 from jaxfit.program import Decay, Mean, Sparse
-from jaxfit.recipe import Recipe, transform
-from jaxfit.run_dir import checkpoint
+from jaxfit.recipe import transform
 from jaxfit.tables import Rows
 from jaxfit.trainer import Trainer
-
-RECIPE = Recipe(optimizer="sgd", batch_size=16, epochs=3, rate={"*": 0.02, "a": 0.01}, decay={"*": 0.3, "a": 0.1})
-
-
-def recipe(**changes):
-    return dataclasses.replace(RECIPE, **changes)
-
-
-def train(by_rows=True, directory=None, noise=0.0, num_devices=1, program=None, **options):
-    changes = {k: options.pop(k) for k in list(options) if k in vars(RECIPE)}
-    data = toy.data(jax.random.key(1))
-    return fit.fit(
-        program or toy.program(by_rows, noise), toy.init(jax.random.key(0)), data, data, recipe=recipe(**changes),
-        key=jax.random.key(2), directory=directory, mesh=mesh.make(num_devices), **options,
-    )  # fmt: skip
+from toy_training import RECIPE, recipe, train
 
 
 def test_row_updates_with_a_scale_equal_dense_sgd():
@@ -199,34 +182,6 @@ def test_many_devices_equal_one(optimizer, group_size):
     assert one.score == pytest.approx(eight.score, rel=1e-5)
 
 
-@pytest.mark.parametrize(("group_size", "sections"), [(1, 1), (4, 3)])
-def test_resume_matches_uninterrupted_run(group_size, sections, tmp_path, monkeypatch):
-    program = toy.program(True, 0.1, group_size=group_size, sections=sections)
-    whole = train(program=program, directory=tmp_path / "whole", optimizer="adam")
-    monkeypatch.setattr(fit, "CHUNK_SECONDS", 1e-9)  # one step a chunk
-    saves = []
-    real = checkpoint.save
-
-    def save_then_die(directory, arrays, state):
-        real(directory, arrays, state)
-        saves.append(state)
-        if len(saves) % 4 == 3:
-            raise ZeroDivisionError("killed")
-
-    monkeypatch.setattr(checkpoint, "save", save_then_die)
-    part = tmp_path / "part"
-    for _ in range(30):
-        try:
-            got = train(program=program, directory=part, optimizer="adam", resume=True, checkpoint_minutes=0)
-            break
-        except ZeroDivisionError:
-            continue
-    assert len(saves) > 10
-    for a, b in zip(whole.params, got.params, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert (part / "journal.jsonl").read_text() == (tmp_path / "whole/journal.jsonl").read_text()
-
-
 @pytest.mark.parametrize("result", ["best", "last"])
 def test_the_result_is_the_best_epoch_or_the_last_however_validation_goes(result, tmp_path):
     def worse(params, batch, config):  # with each epoch
@@ -270,86 +225,12 @@ def test_rates_drop_when_validation_stops_improving_and_training_ends():
     assert fit.scores(toy.program(True), done.params, other).mean() == pytest.approx(best), "of the best epoch"
 
 
-def test_a_checkpoint_of_another_training_is_refused(tmp_path):
-    train(directory=tmp_path, epochs=1)
-    with pytest.raises(UserError, match=r"add --resume"):
-        train(directory=tmp_path, epochs=1)
-    with pytest.raises(UserError, match=r"recipe differs in batch_size \(16 there, 8 here\)"):
-        train(directory=tmp_path, epochs=1, batch_size=8, resume=True)
-
-
-def test_a_damaged_checkpoint_is_skipped(tmp_path):
-    whole = train(directory=tmp_path)
-    newest = checkpoint.latest(tmp_path)
-    file = next(p for p in sorted((newest / "arrays").rglob("*")) if p.is_file() and p.stat().st_size > 20)
-    file.write_bytes(file.read_bytes()[:-7])
-    with pytest.warns(UserWarning, match="damaged"):
-        again = train(directory=tmp_path, resume=True)
-    np.testing.assert_array_equal(whole.params.T, again.params.T)
-    for path in tmp_path.glob("checkpoint-*"):
-        (path / "manifest.json").write_text("{")
-    with (
-        pytest.warns(UserWarning, match="damaged"),
-        pytest.warns(UserWarning, match="no checkpoint in .* is whole: training begins anew"),
-    ):
-        again = train(directory=tmp_path, resume=True)
-    np.testing.assert_array_equal(whole.params.T, again.params.T)
-
-
-def test_a_lost_journal_is_said_and_epochs_are_counted(tmp_path):
-    train(directory=tmp_path, epochs=2)
-    journal = tmp_path / "journal.jsonl"
-    journal.unlink()
-    with pytest.warns(UserWarning, match=r"journal\.jsonl has lost epochs before the checkpoint"):
-        done = train(directory=tmp_path, epochs=5, resume=True)
-    assert done.epochs == 5
-    assert [line["epoch"] for line in done.history] == [2, 3, 4]
-
-
-def test_a_training_that_ends_early_saves_its_best_epochs_alone(tmp_path, monkeypatch):
-    def worse(params, batch, config):  # with each epoch
-        return jnp.full(batch.y.shape, jnp.sum(params.T**2))
-
-    saved, save = [], checkpoint.save
-
-    def counted(directory, arrays, known):
-        saved.append(known["progress"]["epoch"])
-        save(directory, arrays, known)
-
-    monkeypatch.setattr(checkpoint, "save", counted)
-    options = {"program": toy.program(True, score=worse), "decay": {}, "patience": 2, "epochs": 5}
-    assert train(directory=tmp_path, **options).epochs == 3
-    assert saved == [1]
-
-
-@pytest.mark.parametrize(("changes", "kept"), [({"anneal": True}, 0), ({"anneal": False, "patience": 9}, 1)])
-def test_a_quick_training_saves_only_what_more_epochs_need(changes, kept, tmp_path, monkeypatch):
-    monkeypatch.setattr(fit, "SAVING_SHARE", 0.05)  # as for users
-    whole = train(directory=tmp_path, **changes)
-    assert len(checkpoint.every(tmp_path)) == kept
-    again = train(directory=tmp_path, resume=True, **changes)
-    np.testing.assert_array_equal(whole.params.T, again.params.T)
-
-
 def test_a_loss_that_is_not_finite_stops_training(tmp_path):
     with pytest.raises(UserError, match=r"not finite at step \d+; there is no checkpoint"):
         train(rate={"*": 1e30}, decay={}, directory=tmp_path)
     train(directory=tmp_path, epochs=2, max_minutes=0)
     with pytest.raises(UserError, match="no parameter is called 'Q'"):
         train(rate={"Q": 1.0})
-
-
-def test_a_full_disk_is_a_user_error_and_leaves_saved_checkpoints(tmp_path, monkeypatch):
-    train(directory=tmp_path, epochs=3)
-    before = json.dumps(sorted(str(p) for p in tmp_path.rglob("*")))
-
-    def full(*_):
-        raise ValueError("UNKNOWN: No space left on device")
-
-    monkeypatch.setattr(ocp.Checkpointer, "save", full)
-    with pytest.raises(UserError, match="No space left on device"):
-        checkpoint.save(tmp_path, {"a": jnp.zeros(3)}, {})
-    assert json.dumps(sorted(str(p) for p in tmp_path.rglob("*"))) == before
 
 
 def test_strong_decay_over_many_steps_equals_the_dense_update():

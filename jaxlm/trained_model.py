@@ -108,13 +108,17 @@ class Model:
 
         Args:
             context: the last words before the next, on one line; before them the model sees a line end. A string is
-                prepared as the training text was, as in lower case; a list of words is taken as it is.
+                prepared as the training text was, as in lower case; a list of words is taken as it is, and may have
+                <eos> where lines end.
 
         Raises:
-            UserError: an unknown word where the vocabulary has no <unk>; <eos> is one of the words; a model without a
+            UserError: an unknown word where the vocabulary has no <unk>; <eos> within a string; a model without a
                 distribution.
         """
-        history = self.encode_line(self._given_words(context) if isinstance(context, str) else context)
+        if isinstance(context, str):
+            history = self.encode_line(self._given_words(context))
+        else:
+            history = self.encode(context)
         with self._precision():
             return self.require(PredictsWords, "log_prob").log_prob(self, history)
 

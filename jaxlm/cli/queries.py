@@ -73,6 +73,7 @@ def run_next(args: argparse.Namespace) -> None:
     model = model_command.model_of(args, PredictsWords)
     context = _context(args, model_command.reading(args, model))
     model_command.note_unknown(args, model, context)
+    model.encode_line(context)  # for its errors
     log_p = model.log_prob(context)
     best = np.argsort(-log_p, kind="stable")[: args.top]
     words = [(model.vocabulary.words[i], float(np.exp(log_p[i]))) for i in best]
@@ -101,6 +102,7 @@ def run_sample(args: argparse.Namespace) -> None:
     model = model_command.model_of(args, PredictsWords)
     prefix = model_command.reading(args, model).prepare(args.prefix).split()
     model_command.note_unknown(args, model, prefix)
+    model.encode_line(prefix)  # for its errors
     lines = []
     for number in range(args.lines):
         words, ended = sample.sentence(model, args.seed, number, args.length, prefix, args.temperature)

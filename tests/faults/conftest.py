@@ -12,6 +12,7 @@ from jaxcf.contract import BySGD
 from jaxcf.models import REGISTRY as RATING_MODELS
 from jaxlm.cli.main import main as lm
 from jaxlm.contract import BySGD as LanguageBySGD
+from jaxlm.data.files import EOS
 from jaxlm.models import REGISTRY as LANGUAGE_MODELS
 
 SMALL = ["--epochs", "3", "--batch-size", "20"]
@@ -74,7 +75,8 @@ def answer(data):
             users, items = ([f"{kind}{i}" for i in range(9)] for kind in "ui")
             return np.append(model.predict(users, items), len(model.catalogue.users))
         model = jaxlm.load(folder, **options)
-        contexts = (" ".join(model.vocabulary.words[k : k + 2]) for k in range(3))
+        words = [word for word in model.vocabulary.words if word != EOS]
+        contexts = (" ".join(words[k : k + 2]) for k in range(3))
         return np.concatenate([model.log_prob(context) for context in contexts])
 
     return of

@@ -146,6 +146,7 @@ def test_errors_can_be_told_apart(lines, counted, neural):
     for asked in (neural.score, neural.log_prob, counted.log_prob):
         with pytest.raises(UserError, match="the line-end marker <eos> as a word"):
             asked("the <eos> cat")
+    np.testing.assert_array_equal(counted.log_prob(["the", "<eos>", "cat"]), counted.log_prob("cat"))
     with pytest.raises(UserError, match="for a text in memory give a list of its lines"):
         counted.perplexity("the cat sat")
     with pytest.raises(UserError, match=r"\(train, line 1\)") as error:

@@ -115,10 +115,7 @@ class Model:
             UserError: an unknown word where the vocabulary has no <unk>; <eos> within a string; a model without a
                 distribution.
         """
-        if isinstance(context, str):
-            history = self.encode_line(self._given_words(context))
-        else:
-            history = self.encode(context)
+        history = self.encode_line(self._given_words(context)) if isinstance(context, str) else self.encode(context)
         with self._precision():
             return self.require(PredictsWords, "log_prob").log_prob(self, history)
 

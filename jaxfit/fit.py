@@ -35,7 +35,7 @@ from jaxfit.trainer import Trainer, why_epochs_are_fixed
 from jaxfit.validation import Validation, next_chunk, scored_at_once
 
 CHUNK_SECONDS = 2.0
-SAVING_SHARE = 0.05  # of the time, at most, goes into saving the best epochs
+SAVING_SHARE = 0.05  # of the time, at most, goes into saving the best epochs and the last
 
 
 class Fitted(NamedTuple):
@@ -106,8 +106,8 @@ def fit(
         mesh: devices; None for one.
         stream: whether data stay in the host's memory (`jaxfit.minibatches.streaming`).
         max_minutes: stop after this time; None: never.
-        checkpoint_minutes: time between checkpoints. There are more at best epochs, unless they would take more than a
-            twentieth of the time, and one after the last epoch, if more epochs can follow.
+        checkpoint_minutes: time between checkpoints. There are more at best epochs and at the end, unless they would
+            take more than a twentieth of the time.
         title: name of the training, in progress messages.
         unit: of events, in progress messages.
         show: whether progress is shown on standard error.
@@ -212,9 +212,9 @@ def fit(
                     compile_seconds=trainer.compile_seconds,
                 )
             progress, stop = trainer.progress, processes.highest(received())
-            # of a training that is done, a checkpoint is of use where more epochs can follow; all others are removed
+            # a checkpoint of the last epoch serves training with more epochs; one of an early end is removed
             extensible = progress.epoch == recipe.epochs and why_epochs_are_fixed(program, recipe) is None
-            worth = extensible if progress.done else is_due() or (is_best(progress) and is_cheap())
+            worth = is_due() or extensible or ((progress.done or is_best(progress)) and is_cheap())
             if processes.agreed(bool(stop or worth)):  # it gathers what is split
                 save()
             if stop:

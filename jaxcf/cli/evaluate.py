@@ -27,7 +27,7 @@ from jaxcf.data.ratings import Pairs, Ratings, pair_keys, relabel, take
 from jaxcf.models import require
 from jaxcf.recommender import Model
 from jaxfit.cli import options
-from jaxfit.cli.command import add_model, print_json, required
+from jaxfit.cli.command import add_model, print_answer, required
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 
@@ -74,7 +74,7 @@ def run_eval(args: argparse.Namespace) -> None:
         checks.warn_other_scale(f"the ratings of {', '.join(files)}", table.ratings.stars, model.known.ratings.stars)
     asked = queried(model, args)
     ratings = _of_asked(model, args, relabel(model.taken(table.ratings), table.catalogue, asked.ids), asked)
-    record: dict[str, Any] = {"command": "eval", "model": model.name}
+    record: dict[str, Any] = {}
     lines: list[str] = []
     if args.known:
         record["users_folded_in"] = asked.ids.num_users
@@ -86,7 +86,7 @@ def run_eval(args: argparse.Namespace) -> None:
         record |= more
         lines.append(line)
     if args.json:
-        print_json(record)
+        print_answer(args, model.name, record)
     else:
         print("\n".join(lines))
 

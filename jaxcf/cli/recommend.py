@@ -13,7 +13,7 @@ from jaxcf.contract import FoldsIn, UsesRatedItems
 from jaxcf.data.formats import file_layout as layout
 from jaxcf.top_items import Answer
 from jaxfit.cli import options
-from jaxfit.cli.command import add_model, print_json, required
+from jaxfit.cli.command import add_model, print_answer, required
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 
@@ -80,7 +80,7 @@ def run_recommend(args: argparse.Namespace) -> None:
     if args.json:
         measure = "score" if model.record.implicit else "stars"
         listed = {user: _listed(found, measure, titles) for user, found in answers.items()}
-        print_json({"command": "recommend", "model": model.name, "recommended": listed})
+        print_answer(args, model.name, {"recommended": listed})
         return
     for user, found in answers.items():
         _print(found, titles, f"{user}\t" if args.users else "")
@@ -117,7 +117,7 @@ def run_similar(args: argparse.Namespace) -> None:
     found = model.similar(required(args, "item", "name an item: --item ID"), top=args.top)
     if args.json:
         listed = _listed(found, "cosine", titles)
-        print_json({"command": "similar", "model": model.name, "item": args.item, "similar": listed})
+        print_answer(args, model.name, {"item": args.item, "similar": listed})
     else:
         _print(found, titles)
 

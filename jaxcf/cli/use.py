@@ -6,13 +6,13 @@ from pathlib import Path
 
 from jaxcf import export
 from jaxcf.cli.queries import add_files, note_number, note_unknown, opened, queried, reading_of, warn_unknown
-from jaxcf.contract import HasFactors, PredictsRatings
+from jaxcf.contract import FROM_DATA, HasFactors, PredictsRatings
 from jaxcf.data import reading
 from jaxcf.data.ratings import RatingScale
 from jaxcf.model_files import FILES
 from jaxcf.models import get, names, require
 from jaxfit.cli import learning_curve, options
-from jaxfit.cli.command import add_model, note, output, print_json, required
+from jaxfit.cli.command import add_model, note, output, print_answer, required
 from jaxfit.cli.parser import Parser
 from jaxfit.run_dir import manifest
 from jaxfit.run_dir.journal import Journal
@@ -79,7 +79,7 @@ def run_predict(args: argparse.Namespace) -> None:
     predicted = zip(users, items, stars.tolist(), strict=True)
     if args.json:
         listed = [{"user": u, "item": i, "stars": s} for u, i, s in predicted]
-        print_json({"command": "predict", "model": model.name, "pairs": len(stars), "predicted": listed})
+        print_answer(args, model.name, {"pairs": len(stars), "predicted": listed})
     else:
         sys.stdout.writelines(f"{u}\t{i}\t{s:.4f}\n" for u, i, s in predicted)
 
@@ -101,21 +101,19 @@ def run_info(args: argparse.Namespace) -> None:
     if validation is not None:
         require_types(info, {validation: float, "epochs": int}, Path(args.directory))
     if args.json:
-        print_json({"command": "info", "directory": args.directory, **info, "history": history})
+        print_answer(args, record.name, {**info, "history": history})
         return
-    data = info["data"]
-    print(f"{record.name}: {record.about} ({record.source})")
+    data, kinds = info["data"], ("positives", "counts") if record.implicit else ("ratings", "stars")
+    print(f"model         {record.name}, {data['users']:,} users, {data['items']:,} items")
+    for title, name in (("settings", "config"), ("recipe", "recipe")):
+        if info.get(name):
+            print(f"{title:13} {options.listed(info[name], FROM_DATA)}")
+    print(f"trained on    {data['training ratings']:,} {kinds[0]}; {kinds[1]}: {RatingScale(*data['scale'])}")
     if not info["finished"]:
-        print(info.get("diverged") or "its training has not finished: go on with it by --resume")
-    kind = "positives" if record.implicit else "ratings"
-    print(f"{data['users']:,} users, {data['items']:,} items, {data['training ratings']:,} training {kind}")
-    print(f"{'counts' if record.implicit else 'ratings'}: {RatingScale(*data['scale'])}")
-    for name in ("config", "recipe"):
-        for key, value in (info.get(name) or {}).items():
-            print(f"{name} {key}: {value}")
-    if validation is not None:
+        print(f"training      {info.get('diverged') or 'not finished: go on with it by --resume'}")
+    elif validation is not None:
         clipped = " (not clipped)" if validation == "validation RMSE" else ""
-        print(f"{validation} {info[validation]:.4f}{clipped}, {info['epochs']} epochs")
+        print(f"training      {info['epochs']} epochs, {validation} {info[validation]:.4f}{clipped}")
 
 
 def run_export(args: argparse.Namespace) -> None:
@@ -129,7 +127,7 @@ def run_export(args: argparse.Namespace) -> None:
         arrays = export.FORMATS[args.format](model, out)
     if args.json:
         shapes = {} if args.format == "hub" else {"arrays": {name: list(x.shape) for name, x in arrays.items()}}
-        print_json({"command": "export", "model": model.name, "format": args.format, "out": str(out), **shapes})
+        print_answer(args, model.name, {"format": args.format, "out": str(out), **shapes})
     elif args.format == "hub":
         print(f"wrote {out} ({sum(path.stat().st_size for path in out.iterdir()):,} bytes)")
     else:

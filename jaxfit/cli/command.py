@@ -181,6 +181,14 @@ def print_json(result: dict[str, Any]) -> None:
     print(json_text.dumps(result))
 
 
+def print_answer(args: argparse.Namespace, model: str, answer: dict[str, Any]) -> None:
+    """Print what a command says of a trained model as a line of JSON, which first names command, folder and model.
+
+    model: its name in the registry.
+    """
+    print_json({"command": args.command, "directory": args.directory, "model": model, **answer})
+
+
 def _say(text: str) -> None:
     print(shortened(" ".join(text.split()), MAX_LINE), file=sys.stderr, flush=True)
 

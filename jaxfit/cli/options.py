@@ -9,7 +9,7 @@ import argparse
 import dataclasses
 import math
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from jaxfit.cli.help import Rare
@@ -113,6 +113,12 @@ def show(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join(f"{v:g}" for v in value) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def listed(values: Mapping[str, Any], but: Collection[str] = ()) -> str:
+    """Return values by name as a user would type them, "batch_size 100, rate 0.1"; but: names to leave out."""
+    shown = {name: show(value) for name, value in values.items() if name not in but}
+    return ", ".join(f"{name} {value}" for name, value in shown.items() if value)
 
 
 def _optional(hint: Any) -> Any:

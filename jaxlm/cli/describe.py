@@ -5,7 +5,7 @@ import dataclasses
 from pathlib import Path
 
 from jaxfit.cli import learning_curve, options
-from jaxfit.cli.command import output, print_json, required
+from jaxfit.cli.command import output, print_answer, required
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxfit.run_dir.journal import Journal
@@ -44,19 +44,15 @@ def run_info(args: argparse.Namespace) -> None:
     if args.plot:
         learning_curve.draw(history, f"{model.name} ({directory.name})", args.plot, directory)
     if args.json:
-        print_json({
-            "command": "info", "directory": args.directory, "model": model.name, **model.info,
-            "words": len(model.vocabulary), "sizes": model.sizes(), "history": history,
+        print_answer(args, model.name, {
+            **model.info, "words": len(model.vocabulary), "sizes": model.sizes(), "history": history,
         })  # fmt: skip
         return
     print(f"model         {model.name}, {len(model.vocabulary):,} words")
     decided = {f.name for f in dataclasses.fields(model.config) if f.metadata.get("decided")}  # by the data
     for title, name in (("settings", "config"), ("recipe", "recipe")):
         if model.info.get(name):
-            print(
-                f"{title:13} "
-                + ", ".join(f"{k} {options.show(v)}" for k, v in model.info[name].items() if k not in decided)
-            )
+            print(f"{title:13} {options.listed(model.info[name], decided)}")
     data = model.info.get("corpus")
     if data:
         print(f"trained on    {data['name']}, {data['training events']:,} events")
@@ -89,9 +85,7 @@ def run_export(args: argparse.Namespace) -> None:
     else:
         FORMATS[form](model, out, *chosen)
     if args.json:
-        print_json(
-            {"command": "export", "model": args.directory, "format": form, "vectors": args.vectors, "out": str(out)}
-        )
+        print_answer(args, model.name, {"format": form, "vectors": args.vectors, "out": str(out)})
     else:
         size = sum(path.stat().st_size for path in (out.iterdir() if form == HUB else [out]))
         print(f"wrote {out} ({size:,} bytes)")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxfit.cli import options
-from jaxfit.cli.command import output, print_json, required
+from jaxfit.cli.command import output, print_answer, required
 from jaxfit.cli.help import Rare
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
@@ -92,7 +92,7 @@ def run_eval(args: argparse.Namespace, model: Model) -> None:
     log_probs = model.document_log_probs(documents, orderings, 1 if args.seed is None else args.seed)
     result = evaluate(log_probs, documents.lengths, unknown, orderings)
     if args.json:
-        print_json({"command": "eval", "model": args.directory, "text": args.text, **result.record()})
+        print_answer(args, model.name, {"text": args.text, **result.record()})
         return
     assert result.interval is not None
     low, high = result.interval
@@ -125,9 +125,8 @@ def run_features(args: argparse.Namespace) -> None:
     write_vectors(vectors, out)
     number, size = vectors.shape
     if args.json:
-        print_json({
-            "command": "features", "model": args.directory, "files": args.files, "out": str(out), "documents": number,
-            "features": size, "unknown": unknown,
+        print_answer(args, model.name, {
+            "files": args.files, "out": str(out), "documents": number, "features": size, "unknown": unknown,
         })  # fmt: skip
         return
     print(f"wrote {out} ({number:,} documents, {size:,} numbers each)")
@@ -154,11 +153,11 @@ def run_retrieve(args: argparse.Namespace) -> None:
         raise UserError("no label of these documents is one of the database", args.files[0], "check the labels")
     intervals, left_out = found.intervals(), len(queries) - len(found.precision)
     if args.json:
-        print_json({
-            "command": "retrieve", "model": args.directory, "files": args.files, "database": names,
-            "queries": len(found.precision), "left_out": left_out, "documents": len(database),
-            "unknown": {"queries": unknown, "documents": unranked}, "by_chance": found.by_chance,
-            "recall": found.recalls, "precision": found.mean.tolist(), "intervals": intervals,
+        print_answer(args, model.name, {
+            "files": args.files, "database": names, "queries": len(found.precision), "left_out": left_out,
+            "documents": len(database), "unknown": {"queries": unknown, "documents": unranked},
+            "by_chance": found.by_chance, "recall": found.recalls, "precision": found.mean.tolist(),
+            "intervals": intervals,
         })  # fmt: skip
         return
     print(
@@ -193,7 +192,7 @@ def run_topics(args: argparse.Namespace) -> None:
     found = topics(weights, model.vocabulary.words, args.top)
     if args.json:
         rows: list[list[dict[str, Any]]] = [[{"word": word, "weight": w} for word, w in unit] for unit in found]
-        print_json({"command": "topics", "model": args.directory, "topics": rows})
+        print_answer(args, model.name, {"topics": rows})
         return
     for number, unit in enumerate(found, 1):
         print(f"{number:4d}  {' '.join(word for word, _ in unit)}")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxfit.cli import options
-from jaxfit.cli.command import print_json, required
+from jaxfit.cli.command import print_answer, required
 from jaxfit.cli.help import Rare
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
@@ -90,7 +90,7 @@ def run_eval(args: argparse.Namespace) -> None:
     reading = model_command.reading(args, model)
     encoded = [encode(files, model.vocabulary, reading) for files in texts]
     log_probs = [model.event_log_probs(text.ids) for text in encoded]
-    result: dict[str, Any] = {"command": "eval", "model": args.directory, "text": files}
+    result: dict[str, Any] = {"text": files}
     mixed = _mix(args, model, encoded, log_probs) if args.mix else None
     if mixed is not None:
         log_probs[0] = mixed.log_probs
@@ -108,7 +108,7 @@ def run_eval(args: argparse.Namespace) -> None:
     assert evaluation.known is not None
     result |= evaluation.record()
     if args.json:
-        print_json(result)
+        print_answer(args, model.name, result)
         return
     print(f"perplexity       {evaluation.perplexity:.2f}")
     print(f"  without <unk>  {evaluation.known.perplexity:.2f} (of {evaluation.known.events:,} events)")
@@ -182,8 +182,8 @@ def run_score(args: argparse.Namespace) -> None:
     scores = line_log_probs(log_probs, ids, model.vocabulary.eos)
     rows = _rows(model, words, ids, log_probs) if args.words else []
     if args.json:
-        result = {"command": "score", "model": args.directory, "lines": len(scores), "log10": scores.tolist()}
-        print_json(result | ({"words": rows} if args.words else {}))
+        result = {"lines": len(scores), "log10": scores.tolist()}
+        print_answer(args, model.name, result | ({"words": rows} if args.words else {}))
     elif args.words:
         for row in rows:
             order = f"\t{row['order']}" if "order" in row else ""

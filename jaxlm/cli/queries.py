@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxfit.cli import options
-from jaxfit.cli.command import output, print_json
+from jaxfit.cli.command import output, print_answer
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import Unsupported, UserError
 from jaxfit.recipe import SEED
@@ -80,7 +80,7 @@ def run_next(args: argparse.Namespace) -> None:
     if args.json:
         rows = [{"word": word, "probability": p} for word, p in words]
         given = " ".join(context) if args.context == "-" else args.context
-        print_json({"command": "next", "model": args.directory, "context": given, "words": rows})
+        print_answer(args, model.name, {"context": given, "words": rows})
         return
     width = max(len(word) for word, _ in words)
     for rank, (word, p) in enumerate(words, 1):
@@ -110,7 +110,7 @@ def run_sample(args: argparse.Namespace) -> None:
         if not args.json:
             print(lines[-1], flush=True)
     if args.json:
-        print_json({"command": "sample", "model": args.directory, "seed": args.seed, "lines": lines})
+        print_answer(args, model.name, {"seed": args.seed, "lines": lines})
 
 
 def run_neighbours(args: argparse.Namespace) -> None:
@@ -124,7 +124,7 @@ def run_neighbours(args: argparse.Namespace) -> None:
         found = neighbours.of_word(units, model.vocabulary, prepared, args.top)
         result[word] = [each._asdict() for each in found]
     if args.json:
-        print_json({"command": "neighbours", "model": args.directory, "vectors": args.vectors, "neighbours": result})
+        print_answer(args, model.name, {"vectors": args.vectors, "neighbours": result})
         return
     for word, rows in result.items():
         print(f"{word}: " + ", ".join(f"{row['word']} {row['cosine']:.2f}" for row in rows))
@@ -142,7 +142,7 @@ def run_tree(args: argparse.Namespace) -> None:
     if args.out:
         _write_tree(tree, model.vocabulary.words, output(args))
     if args.json:
-        print_json({"command": "tree", "model": args.directory, "out": args.out, **found._asdict()})
+        print_answer(args, model.name, {"out": args.out, **found._asdict()})
         return
     print(f"mean code length    {found.mean_code_length:.2f} decisions a word of the training text, all its codes")
     print(f"mean codes          {found.mean_codes:.2f} a word of the training text")

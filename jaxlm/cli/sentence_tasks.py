@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxfit.cli import options
-from jaxfit.cli.command import note, print_json
+from jaxfit.cli.command import note, print_answer
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxlm.cli import model_command
@@ -94,7 +94,7 @@ def run_complete(args: argparse.Namespace) -> None:
         weights = (0.5 if args.weight is None else args.weight,)
         choices = completion.choose(completion.mix(scores[0], scores[1], weights[0]))
     result: dict[str, Any] = {
-        "command": "complete", "model": args.directory, "questions": args.questions,
+        "questions": args.questions,
         "choices": {q.name: completion.LETTERS[i] for q, i in zip(questions, choices, strict=True)},
         "unknown": [_unknown(args, model, questions) for model in models],
     }  # fmt: skip
@@ -108,7 +108,7 @@ def run_complete(args: argparse.Namespace) -> None:
         if unknown:
             note(args, f"{unknown:,} of {scores[0].size:,} choices have a word that {directory} reads as {UNK}")
     if args.json:
-        print_json(result)
+        print_answer(args, models[0].name, result)
         return
     for name, letter in result["choices"].items():
         print(f"{name},{letter}")
@@ -173,7 +173,7 @@ def run_rescore(args: argparse.Namespace) -> None:
         chosen, fitted = rescoring.leave_one_out(tables, errors, rescoring.grid(weights))
         weights = Features(*fitted.tolist())
     result: dict[str, Any] = {
-        "command": "rescore", "model": args.directory, "nbest": args.nbest, "weights": weights._asdict(),
+        "nbest": args.nbest, "weights": weights._asdict(),
         "fitted": args.fit_weights,
         "hypotheses": {name: one[i].text for (name, one), i in zip(lists.items(), chosen, strict=True)},
     }  # fmt: skip
@@ -187,7 +187,7 @@ def run_rescore(args: argparse.Namespace) -> None:
         result |= {"words": sum(lengths), **{name: _record(outcome) for name, outcome in outcomes.items()}}
         result["difference"] = outcomes["rescored"].difference(outcomes["first"])
     if args.json:
-        print_json(result)
+        print_answer(args, model.name, result)
     else:
         _print_rescore(result)
 

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from jaxfit.cli import options
-from jaxfit.cli.command import print_json
+from jaxfit.cli.command import print_answer
 from jaxfit.cli.parser import Parser
 from jaxlm.cli import model_command
 from jaxlm.contract import Embeds
@@ -41,9 +41,9 @@ def run_analogies(args: argparse.Namespace) -> None:
     sections = analogies.judge(vectors, model.vocabulary, questions, reading.prepare, args.most_frequent)
     totals = analogies.totals(sections)
     if args.json:
-        print_json({
-            "command": "analogies", "model": args.directory, "vectors": args.vectors, "file": args.file,
-            "most_frequent": args.most_frequent, **{score.name: _record(score) for score in totals},
+        print_answer(args, model.name, {
+            "vectors": args.vectors, "file": args.file, "most_frequent": args.most_frequent,
+            **{score.name: _record(score) for score in totals},
             "sections": [{"name": score.name, **_record(score)} for score in sections],
         })  # fmt: skip
         return
@@ -65,8 +65,8 @@ def run_similarity(args: argparse.Namespace) -> None:
     pairs = similarity.read(args.file, reading.encoding)
     found = similarity.judge(model.vectors(args.vectors), model.vocabulary, pairs, reading.prepare)
     if args.json:
-        print_json({
-            "command": "similarity", "model": args.directory, "vectors": args.vectors, "file": args.file,
+        print_answer(args, model.name, {
+            "vectors": args.vectors, "file": args.file,
             "spearman": found.correlation, "interval": found.interval, "pairs": found.pairs, "left_out": found.left_out,
         })  # fmt: skip
         return

@@ -176,7 +176,7 @@ def test_an_unfinished_training_is_refused_unless_it_is_asked_for(data, tmp_path
     assert "has not finished" in capsys.readouterr().err
     assert cli.main([*argv, "--unfinished"]) == 0
     assert cli.main(["info", str(tmp_path / "m")]) == 0
-    assert "training has not finished" in capsys.readouterr().out
+    assert "training      not finished: go on with it by --resume" in capsys.readouterr().out
     shutil.rmtree(tmp_path / "m" / "parameters")
     with pytest.raises(UserError, match="no parameters of a best epoch"):
         jaxcf.load(tmp_path / "m", unfinished=True)

@@ -1,6 +1,7 @@
 """Commands on models of implicit data: what they read, rank and refuse."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -128,7 +129,7 @@ def odd(answers):
 
 def test_training_and_info_say_what_validation_is_by(files, models, tmp_path, capsys):
     _, out, _ = run(capsys, "info", models / "wmf")
-    assert "training positives" in out
+    assert re.search(r"^trained on    [\d,]+ positives; counts: ", out, re.MULTILINE)
     assert "validation NDCG@10 0." in out
     assert "RMSE" not in out
     argv = ["train", "popularity", "--ratings", files / "train.csv", "--test", files / "test.csv", "--positive", "4"]

@@ -30,7 +30,12 @@ def call_json(call):
     def run(*argv):
         out = call(*argv, "--json")
         assert out.endswith("}\n")
-        return json.loads(out.splitlines()[-1])
+        found = json.loads(out.splitlines()[-1])
+        assert found["command"] == argv[0]
+        if argv[0] != "train":
+            assert found["directory"] == str(argv[1])
+            assert found["model"] == jaxlm.load(argv[1]).name
+        return found
 
     return run
 

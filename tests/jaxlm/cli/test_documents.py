@@ -67,7 +67,8 @@ def test_eval_averages_over_orders(folder, call):
     documents, unknown = documents_of(model, folder / "test.feat")
     expected = evaluate(model.document_log_probs(documents, 3), documents.lengths, unknown, 3)
     assert result == {
-        "command": "eval", "model": str(folder / "model"), "text": [str(folder / "test.feat")], **expected.record()
+        "command": "eval", "directory": str(folder / "model"), "model": "docnade",
+        "text": [str(folder / "test.feat")], **expected.record(),
     }  # fmt: skip
     assert 6 < expected.perplexity < 8
     shown = call("eval", folder / "model", "--text", folder / "test.feat", "--orderings", "3")

@@ -41,8 +41,15 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def call_json(call):
-    """The last line of standard output of a command with --json."""
-    return lambda *argv: json.loads(call(*argv, "--json").splitlines()[-1])
+    """Return a function that runs a command with --json: the last line of its standard output."""
+
+    def run(command, directory, *argv):
+        found = json.loads(call(command, directory, *argv, "--json").splitlines()[-1])
+        first = {"command": command, "directory": str(directory), "model": jaxlm.load(directory).name}
+        assert {name: found[name] for name in first} == first
+        return found
+
+    return run
 
 
 @pytest.fixture

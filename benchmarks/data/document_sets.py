@@ -1,5 +1,6 @@
 """Collections of documents: published ones, and a planted one."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +15,18 @@ VALIDATION = 1000  # documents, which Lauly et al. take from the training docume
 READING = DocumentReading(format="counts", first_id=1, log_counts=True)
 
 
-def newsgroups(paths: list[Path], sha256: str, note: str) -> DocumentCorpus:
-    """Read 20 Newsgroups as bags of 2,000 words, counts replaced by log(1 + n): training, test, vocabulary."""
+def newsgroups(paths: list[Path], sha256: str, note: str, log_counts: bool = True) -> DocumentCorpus:
+    """Read 20 Newsgroups as bags of 2,000 words: training, test, vocabulary.
+
+    log_counts: whether counts are replaced by log(1 + n), as published (§6), or stay as they are.
+    """
+    name, reading = "20news" if log_counts else "20news-counts", replace(READING, log_counts=log_counts)
     words = [line.split()[0] for line in paths[2].read_text(encoding="utf-8").splitlines()]
     vocabulary = Vocabulary(tuple(words))
     train, test = (
-        in_vocabulary(parsing.read([str(path)], READING), vocabulary, READING, strict=True)[0] for path in paths[:2]
+        in_vocabulary(parsing.read([str(path)], reading), vocabulary, reading, strict=True)[0] for path in paths[:2]
     )
-    return DocumentCorpus("20news", *held_out(train), test, vocabulary, sha256, note, READING)
+    return DocumentCorpus(name, *held_out(train), test, vocabulary, sha256, note, reading)
 
 
 def held_out(train: Documents) -> tuple[Documents, Documents]:

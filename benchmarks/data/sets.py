@@ -5,7 +5,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
@@ -218,23 +218,28 @@ TASKS = {  # questions and lists, on which models of a text are judged
         ),
     )
 }  # fmt: skip
+_NEWSGROUPS = DataSet(
+    "20news",
+    "20 Newsgroups (bydate) as bags of 2,000 words, in the preprocessing of Miao et al. 2016",
+    tuple(
+        File(f"20news-2000/{name}", sha256) for name, sha256 in (
+            ("train.feat", "55dfc0cc4e8aac22484ed93a4d785bb171959a00e8ffbca6f13c1c80d8cc4ce5"),
+            ("test.feat", "344eff7e61116d72abd6ebc3d3c1e286c0474b41bf85ab09c8b898e0a5ff80c1"),
+            ("vocab.new", "afbe73140a0d39578e6ae33914e049e6587768c088a0501392afda20ca3c85a8"),
+        )
+    ),
+    None,
+    "https://github.com/ysmiao/nvdm (the raw text: http://qwone.com/~jason/20Newsgroups/)",
+    "no licence is stated",
+    document_sets.newsgroups,
+)  # fmt: skip
 DOCUMENTS = {
     d.name: d
     for d in (
-        DataSet(
-            "20news",
-            "20 Newsgroups (bydate) as bags of 2,000 words, in the preprocessing of Miao et al. 2016",
-            tuple(
-                File(f"20news-2000/{name}", sha256) for name, sha256 in (
-                    ("train.feat", "55dfc0cc4e8aac22484ed93a4d785bb171959a00e8ffbca6f13c1c80d8cc4ce5"),
-                    ("test.feat", "344eff7e61116d72abd6ebc3d3c1e286c0474b41bf85ab09c8b898e0a5ff80c1"),
-                    ("vocab.new", "afbe73140a0d39578e6ae33914e049e6587768c088a0501392afda20ca3c85a8"),
-                )
-            ),
-            None,
-            "https://github.com/ysmiao/nvdm (the raw text: http://qwone.com/~jason/20Newsgroups/)",
-            "no licence is stated",
-            document_sets.newsgroups,
+        _NEWSGROUPS,
+        replace(
+            _NEWSGROUPS, name="20news-counts", title=f"{_NEWSGROUPS.title}, counts of words not replaced",
+            load=partial(document_sets.newsgroups, log_counts=False),
         ),
         DataSet(
             "reuters",

@@ -224,6 +224,10 @@ def test_newsgroups_are_read_with_their_labels_and_log_counts():
     assert corpus.train.counts.data.max() <= np.rint(np.log1p(1000))
     assert corpus.vocabulary.words[0].isalpha()
     assert len({label for labels in some(corpus.test.with_words()).labels for label in labels}) > 10
+    whole = sets.load("20news-counts")
+    assert whole.sizes()["documents"] == corpus.sizes()["documents"]
+    assert (whole.train.counts != 0).sum() == (corpus.train.counts != 0).sum()
+    np.testing.assert_array_equal(np.rint(np.log1p(whole.train.counts.data)), corpus.train.counts.data)
 
 
 @pytest.mark.parametrize("spec", [spec for _, spec, _ in tables.PUBLISHED], ids=str)

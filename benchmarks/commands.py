@@ -38,7 +38,7 @@ from jaxfit.errors import UserError, suggestion
 
 
 def list_all(args: argparse.Namespace) -> None:
-    """`list`: tables, scales and models."""
+    """List tables, scales and models (`list`)."""
     _print_rows(("name", "section", "what"), ((t.name, t.section, t.title) for t in registry.TABLES.values()))
     scales = [(scale, store.chapters) for store in registry.stores() for scale in store.scales.values()]
     _print_rows(("scale", "for", "data", "what"), ((s.name, chapters, s.data, s.about) for s, chapters in scales))
@@ -48,7 +48,7 @@ def list_all(args: argparse.Namespace) -> None:
 
 @full_precision()
 def run(args: argparse.Namespace) -> None:
-    """`run`: make tables, or project what they would cost."""
+    """Make tables, or project what they would cost (`run`)."""
     tables = _chosen(args)
     jobs.check(args.jobs)
     several = args.jobs > 1 and not args.dry_run and args.helper is None
@@ -173,7 +173,7 @@ def _print_table(result: dict[str, Any]) -> None:
 
 
 def speed(args: argparse.Namespace) -> None:
-    """`speed`: measure how fast models train."""
+    """Measure how fast models train (`speed`)."""
     result = speeds.run(args.names or speeds.usual(), args.peers, args.out, args.quick)
     for name, figures in result["figures"].items():
         for title, table_of in figures["tables"].items():
@@ -183,7 +183,7 @@ def speed(args: argparse.Namespace) -> None:
 
 
 def suite(args: argparse.Namespace) -> None:
-    """`suite`: measure the standard workloads on this machine's devices."""
+    """Measure the standard workloads on this machine's devices (`suite`)."""
     _check_workloads(args.workload)
     names = args.workload or [name for name, workload in WORKLOADS.items() if workload.small or not args.quick]
     if not args.workload and args.devices > 1 and (alone := [n for n in names if WORKLOADS[n].on_one_device]):
@@ -215,7 +215,7 @@ def _print_figures(title: str, table_of: Mapping[str, Mapping[str, Any]]) -> Non
 
 
 def compare(args: argparse.Namespace) -> None:
-    """`compare`: tell changes of speed from noise."""
+    """Tell changes of speed from noise (`compare`)."""
     results = comparison.compare([args.first, *args.others])
     if args.json:
         command.print_json({"comparisons": results})
@@ -245,7 +245,7 @@ def compare(args: argparse.Namespace) -> None:
 
 
 def doctor(args: argparse.Namespace) -> None:
-    """`doctor`: say what of this machine and its packages decides speed."""
+    """Say what of this machine and its packages decides speed (`doctor`)."""
     found = list(checks())
     if args.json:
         command.print_json({what: {"state": state, "found": said} for what, state, said in found})
@@ -254,7 +254,7 @@ def doctor(args: argparse.Namespace) -> None:
 
 
 def lower(args: argparse.Namespace) -> None:
-    """`lower`: compile workloads for devices that are not here."""
+    """Compile workloads for devices that are not here (`lower`)."""
     _check_workloads(args.names)
     names = args.names or list(WORKLOADS)
     rows = lowering.measure(names, args.platform, args.topology, args.chips, args.dtype, args.row_shards)
@@ -268,7 +268,7 @@ def lower(args: argparse.Namespace) -> None:
 
 @full_precision()
 def profile(args: argparse.Namespace) -> None:
-    """`profile`: write a trace of some steps of a model's training, and say where their time went."""
+    """Write a trace of some steps of a model's training, and say where their time went (`profile`)."""
     kind = registry.engine_models()[args.name]
     _check_data(args, f"{args.name} is not trained", kind)
     _make_folder(args.trace)  # before anything is trained
@@ -298,7 +298,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def data(args: argparse.Namespace) -> None:
-    """`data`: list data sets, or fetch one."""
+    """List data sets, or fetch one (`data`)."""
     if args.name is None:
         _print_rows(("name", "what", "terms"), ((d.name, d.title, d.terms) for d in sets.DATA_SETS.values()))
         return
@@ -307,7 +307,7 @@ def data(args: argparse.Namespace) -> None:
 
 
 def report(args: argparse.Namespace) -> None:
-    """`report`: write the pages that are made from records and registries."""
+    """Write the pages that are made from records and registries (`report`)."""
     print(maps.write(args.out, registry.TABLES))
     claims = None
     if args.out == record.RESULTS:

@@ -21,7 +21,7 @@ BLOCK = 1024
 
 
 def mix(x: jax.Array, key: jax.Array) -> jax.Array:
-    """A 32-bit hash of x under a round key (the finaliser of MurmurHash3, Appleby 2011): uint32."""
+    """Compute a 32-bit hash of x under a round key (the finaliser of MurmurHash3, Appleby 2011): uint32."""
     x = x ^ key
     x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
     x = (x ^ (x >> 13)) * jnp.uint32(0xC2B2AE35)

@@ -66,7 +66,7 @@ class Interrupted(Signalled):
 
 
 def missing_package(name: str, where: object, extra: str = "benchmarks") -> UserError:
-    """The error for a package of an extra of this project that is not installed."""
+    """Return the error for a package of an extra of this project that is not installed."""
     return UserError(f"{name} is not installed", where, f"pip install -e '.[{extra}]'")
 
 
@@ -92,7 +92,7 @@ def value_errors() -> Iterator[None]:
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:
-    """What to do about a name that is not known: the most similar one, or all of them."""
+    """Say what to do about a name that is not known: the most similar one, or all of them."""
     import difflib  # here: Ctrl-C ends in one line once the package is imported
 
     known = list(known)

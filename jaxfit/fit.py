@@ -269,7 +269,7 @@ def _end_epoch(
 
 
 def _described(line: dict[str, Any], program: Program, recipe: Recipe) -> str:
-    """The line that is printed after an epoch."""
+    """Return the line that is printed after an epoch."""
     first, *others = program.loss_metrics
     training = [first.show(line["train"]), *(metric.show(line[f"train {metric.name}"]) for metric in others)]
     return (

@@ -214,7 +214,7 @@ def make_run(
         return x if all_devices is None else sharding.along_data(x, all_devices)
 
     def minibatch(i: Array, data: Any, order: Order, size: Array) -> Any:
-        """This shard of the minibatch of a step."""
+        """Return this shard of the minibatch of a step."""
         if streamed:
             return jax.tree.map(lambda x: along_data(x) if x.shape[:1] == (batch_size,) else x, data.at(i))
         index = along_data(division.examples(i, sharding.shard(mesh), order, size))

@@ -224,9 +224,9 @@ class Program:
         return self.training_metrics or (self.metric,)
 
     def gathered(self, params: Any, batch: Any) -> Any:
-        """What `loss` reads of whole parameters: `tables.Gathered` rows for a sparse program, else params."""
+        """Return what `loss` reads of whole parameters: `tables.Gathered` rows for a sparse program, else params."""
         return params if self.sparse is None else gathered(params, self.sparse.touched(batch, self.config))
 
     def num_events(self, data: Any) -> int:
-        """The number of events that the scores of these data are averaged over."""
+        """Count the events that the scores of these data are averaged over."""
         return self.events(data) if self.events else self.size(data)

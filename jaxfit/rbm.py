@@ -32,7 +32,7 @@ def hidden_free_energy(x: Array) -> Array:
 
 
 def gibbs(step: Callable[[Any, Array], Any], state: Any, keys: Array, steps: Array | int) -> Any:
-    """The state after `steps` (traced or not) full steps of block Gibbs sampling: step(state, key[B]) -> state.
+    """Run `steps` (traced or not) full steps of block Gibbs sampling from a state: step(state, key[B]) -> state.
 
     Nothing is differentiated through the chain: `step` must not close over what is (see `lax.stop_gradient`).
     """

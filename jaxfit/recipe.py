@@ -140,7 +140,7 @@ class Transform(NamedTuple):
 
 @functools.cache
 def transform(optimizer: str) -> Transform:
-    """The direction of a recipe's optimizer; rates and decay are applied by the engine."""
+    """Return the direction of a recipe's optimizer; rates and decay are applied by the engine."""
     if optimizer == "sgd":
         return Transform(lambda array: (), lambda gradient, memory: (gradient, memory))
     if optimizer == "rowwise-adagrad":
@@ -173,7 +173,7 @@ def _rowwise_adagrad(gradient: Any, memory: Any) -> tuple[Any, Any]:
 
 
 def named_arrays(params: Any) -> dict[str, Any]:
-    """The arrays (or what has a shape) of a pytree by their paths, as recipes name them: "R", "dense/kernel"."""
+    """Return the arrays (or what has a shape) of a pytree by their paths, as recipes name them: "R", "dense/kernel"."""
     import jax
 
     leaves = jax.tree_util.tree_leaves_with_path(params, is_leaf=lambda leaf: hasattr(leaf, "shape"))

@@ -93,7 +93,7 @@ def start(params: Any, program: Program, transform: Transform, by_rows: tuple[bo
 
 
 def streams(program: Program, number: int) -> Any:
-    """The initial carry of so many streams: [number, …]."""
+    """Return the initial carry of so many streams: [number, …]."""
     assert program.sequential is not None
     one = program.sequential.start(program.config)
     return jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x), (number, *jnp.shape(x))), one)
@@ -113,25 +113,25 @@ def add_metrics(sums: dict[str, Mean], step: Metrics, factor: Array | float) -> 
 
 
 def means(state: State) -> dict[str, float]:
-    """The means of the epoch so far, by metric."""
+    """Return the means of the epoch so far, by metric."""
     values = jax.device_get(state.metrics)
     return {name: float(m.total) / max(float(m.count), 1e-30) for name, m in values.items()}
 
 
 @jax.jit
 def current(state: State) -> Any:
-    """The parameters, scales applied."""
+    """Return the parameters, scales applied."""
     return jax.tree.map(tables.whole, state.weights, is_leaf=tables.is_weights)
 
 
 def rescaled(state: State) -> State:
-    """The same state with all scales 1."""
+    """Return the same state with all scales 1."""
     return state._replace(weights=jax.tree.map(tables.rescale, state.weights, is_leaf=tables.is_weights))
 
 
 @partial(jax.jit, donate_argnums=0)
 def between_epochs(state: State) -> tuple[State, Any]:
-    """The state at an epoch's end, scales applied and metrics set to zero, and its parameters.
+    """Return the state at an epoch's end, scales applied and metrics set to zero, and its parameters.
 
     The parameters are arrays of their own: they stay when the state is donated to the next step.
     """

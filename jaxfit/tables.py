@@ -113,7 +113,7 @@ def _add_products(value: jax.Array, part: Products, factor: jax.Array) -> jax.Ar
 
 
 def _by_row(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The same gradient without `Products`, each of whose rows is made one of several `Outer`s."""
+    """Return the same gradient without `Products`, each of whose rows is made one of several `Outer`s."""
     found: list[Part] = []
     for part in parts:
         if isinstance(part, Products):
@@ -129,7 +129,7 @@ def _by_row(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def row_ids(parts: tuple[Part, ...]) -> jax.Array:
-    """The rows that parts without `Products` name: int32[k], with duplicates and padding."""
+    """Return the rows that parts without `Products` name: int32[k], with duplicates and padding."""
     ids = [
         jnp.arange(p.grad.shape[0], dtype=jnp.int32) if isinstance(p, Head) else p.ids.astype(jnp.int32) for p in parts
     ]
@@ -219,7 +219,7 @@ def create(value: jax.Array, transform: Transform, by_rows: bool) -> Weights:
 
 
 def whole(weights: Weights) -> jax.Array:
-    """The weights, scale applied: [rows, …]."""
+    """Return the weights, scale applied: [rows, …]."""
     return weights.scale * weights.value
 
 
@@ -234,7 +234,7 @@ def read(weights: Weights, ids: jax.Array) -> jax.Array:
 
 
 def rescale(weights: Weights) -> Weights:
-    """The same weights with scale 1."""
+    """Return the same weights with scale 1."""
     return weights._replace(value=whole(weights), scale=jnp.ones_like(weights.scale))
 
 

@@ -68,7 +68,7 @@ class Trainer:
         self.compile_seconds = 0.0
 
     def _start(self, params: Any, by_rows: tuple[bool, ...]) -> State:
-        """The state before the first step, on the devices."""
+        """Return the state before the first step, on the devices."""
         start = partial(
             state.start, program=self.program, transform=self.transform, by_rows=by_rows,
             batch_size=self.recipe.batch_size,
@@ -106,7 +106,7 @@ class Trainer:
         self.steps = self.epochs.steps
 
     def rates(self) -> Rates:
-        """The rates since the last drop, as traced values."""
+        """Return the rates since the last drop, as traced values."""
         factor = (1.0, *self.recipe.drops)[self.progress.phase]
         like = self.tree.unflatten
         return Rates(
@@ -117,7 +117,7 @@ class Trainer:
         )
 
     def last_rate(self) -> float:
-        """The rate of the first array of the parameters, in the last step."""
+        """Return the rate of the first array of the parameters, in the last step."""
         rate = (1.0, *self.recipe.drops)[self.progress.phase] * self.rate[0]
         done = (int(self.state.step) - 1) / (self.steps * self.recipe.epochs)
         return rate * 0.5 * (1 + math.cos(math.pi * min(done, 1.0))) if self.recipe.anneal else rate
@@ -187,12 +187,12 @@ class Trainer:
             self.epochs.plan_ahead(self.progress.epoch + 1)
 
     def read_means(self) -> str:
-        """The training metrics of the epoch so far, for the progress bar."""
+        """Return the training metrics of the epoch so far, for the progress bar."""
         means = state.means(self.state)
         return ", ".join(metric.show(means[metric.name]) for metric in self.program.loss_metrics)
 
     def one_copy(self) -> State:
-        """The state on this process' first device, including the carry of all streams, and its split tables whole.
+        """Return the state on this process' first device, with the carry of all streams, and its split tables whole.
 
         Working memory is left out, as its values do not matter.
         """
@@ -203,7 +203,7 @@ class Trainer:
         return rest._replace(weights=_with_scratch(sharding.one_copy(weights), itertools.repeat(None)))
 
     def whole(self, params: Any) -> Any:
-        """The parameters on this process' first device, those of split tables in the host's memory."""
+        """Return the parameters on this process' first device, those of split tables in the host's memory."""
         return sharding.one_copy(params) if self.layout is None else self.layout.whole_params(params)
 
     def arrays(self) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Validation:
         self.begun = place(scoring.nothing_scored(program, batch_size), mesh)
 
     def mean(self, params: Any, stopped: Callable[[], Any] = lambda: False) -> float | None:
-        """The mean score of an event under parameters that are on all devices, or split as in training.
+        """Compute the mean score of an event under parameters that are on all devices, or split as in training.
 
         None if `stopped`, which is asked after each chunk but the last, returns a true value.
         """
@@ -107,5 +107,5 @@ def next_chunk(chunk: int, steps: int, seconds: float, wanted: float) -> int:
 
 
 def visits_in_order(size: int, batch_size: int) -> np.ndarray:
-    """The examples in order, padded with the last one to whole minibatches."""
+    """Return the examples in order, padded with the last one to whole minibatches."""
     return np.minimum(np.arange(-(-size // batch_size) * batch_size), size - 1)

@@ -93,7 +93,7 @@ def _resident_bytes() -> int:
 
 @pytest.fixture(scope="session")
 def data_dir(request: pytest.FixtureRequest) -> Path:
-    """The folder of real data sets; a test that asks for it skips where there is none."""
+    """Return the folder of real data sets; a test that asks for it skips where there is none."""
     given = request.config.getoption("--data-dir")
     if not given:
         pytest.skip("no real data: give --data-dir or set BENCHMARK_DATA")

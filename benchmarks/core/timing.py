@@ -111,7 +111,7 @@ def pass_seconds(trainer: Trainer, number: int) -> tuple[float, float]:
 
 
 def mean_score(trainer: Trainer) -> float:
-    """The mean score of the examples that were trained on since the epoch began, each before its step."""
+    """Return the mean score of the examples that were trained on since the epoch began, each before its step."""
     (mean,) = means(trainer.state).values()
     return mean
 

@@ -131,7 +131,7 @@ def _begun(part: Path, about: Path, url: str) -> tuple[int, str]:
 
 
 def _reason(error: BaseException) -> str:
-    """What the network's innermost error says."""
+    """Return what the network's innermost error says."""
     while error.__context__ is not None:
         error = error.__context__
     return (getattr(error, "strerror", None) or str(error)).lower()

@@ -46,7 +46,7 @@ class DataSet:
 
 
 def _parts(name: str, member: str, *sha256: str) -> tuple[File, ...]:
-    """The training, validation and test file of a text; member: their names in the archive."""
+    """Return the training, validation and test file of a text; member: their names in the archive."""
     parts = zip(("train", "valid", "test"), sha256, strict=True)
     return tuple(File(f"{name}/{part}.txt", digest, member.format(part)) for part, digest in parts)
 

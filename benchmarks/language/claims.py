@@ -298,7 +298,7 @@ def of_subsets(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cla
 
 
 def of_neural_models(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """The NPLM and the LBL, mixed with KN5."""
+    """Return the claim about the NPLM and the LBL, mixed with KN5."""
     models = TextModels(store, rows, part)
     text = "each mixture with KN5 is better than both of its models (Bengio et al. 2003)"
     return [Claim("2.2", text, models.mixtures("Int. KN5"))]

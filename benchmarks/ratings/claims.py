@@ -167,7 +167,7 @@ def of_both(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
         return store.num_parameters(row.specs()[0])
 
     def nearest(row: Row, others: dict[int, Row]) -> list[tuple[int, Row]]:
-        """The model of the most similar number of parameters; none if that is not within the factor NEAR."""
+        """Return the model of the most similar number of parameters; none if that is not within the factor NEAR."""
         off = {n: abs(np.log(parameters(other) / parameters(row))) for n, other in others.items()}
         n = min(off, key=lambda n: off[n])
         return [(n, others[n])] if off[n] < np.log(NEAR) else []
@@ -236,7 +236,7 @@ OURS = f"5.4, {NOT_CLAIMED}"
 
 
 def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """The random splits: what holds of the thesis' order of models whatever the split."""
+    """Return the claims about random splits: what holds of the thesis' order of models whatever the split."""
     models = RatingModels(store, rows, part)
     one = {
         row.label[0]: replace(row, draws=tuple((of_choice(store, specs, part),) for specs in row.draws)) for row in rows

@@ -105,7 +105,7 @@ def _random_splits(scale: RecommenderScale, seeds: int | None) -> list[Row]:
 
 
 def _early_stopping(scale: RecommenderScale, seeds: int | None) -> list[Row]:
-    """A PMF and an RBM with both ways of regularisation, with L2 alone, with early stopping alone."""
+    """Return rows of a PMF and an RBM with both ways of regularisation, with L2 alone, with early stopping alone."""
     rows = []
     for model, decays in (("PMF", ("*", "b", "c")), ("RBM", ("*", "W"))):
         spec = _sized(scale, model, 50)

@@ -45,7 +45,7 @@ class Params(NamedTuple):
 
 
 def solve(ratings: Ratings, config: Config) -> Params:
-    """The biases that minimise Σ ½ (R_ij - mean - b_i - c_j)² + ½ Σ_i s_i b_i² + ½ Σ_j s_j c_j², exactly.
+    """Find the biases that minimise Σ ½ (R_ij - mean - b_i - c_j)² + ½ Σ_i s_i b_i² + ½ Σ_j s_j c_j², exactly.
 
     s_i is `decay_users`, times the user's number of ratings with the prior `per-rating`; likewise s_j. The users'
     biases are eliminated, the items' found by conjugate gradients, in float64. Without any decay the answer is

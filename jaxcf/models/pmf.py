@@ -170,7 +170,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def program(config: Config) -> Program:
-    """The model as the engine sees it, over the ratings of `make_data`.
+    """Return the model as the engine sees it, over the ratings of `make_data`.
 
     Its config has the mean 0, so that data with different means share a compiled program: predict with `config`.
     """
@@ -244,7 +244,7 @@ def shapes(config: Config) -> Params:
 
 
 def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(unit U, mean + unit b, 1) of each user and (V, 1, unit c) of each item, whose products are Eq. 5.20 in stars."""
+    """Return (unit U, mean + unit b, 1) of users and (V, 1, unit c) of items, whose products are Eq. 5.20 in stars."""
     U, V, b, c = map(np.asarray, params)
     of_users = config.mean + config.unit * b[:, None], np.ones((len(U), 1), np.float32)
     of_items = np.ones((len(V), 1), np.float32), config.unit * c[:, None]

@@ -89,7 +89,7 @@ def _set(name: str, value: str) -> None:
 
 
 def _processor() -> str:
-    """A digest of the processor's model and abilities and of how many cores this process may use."""
+    """Return a digest of the processor's model and abilities and of how many cores this process may use."""
     try:
         first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].splitlines()
         names = ("model name", "flags", "Features", "CPU implementer", "CPU part", "cpu", "isa")

@@ -60,7 +60,7 @@ def draw(history: Sequence[Mapping[str, Any]], title: str, out: Path | str, wher
 
 
 def _shown(line: Mapping[str, Any]) -> Mapping[str, float]:
-    """What a line of the journal says as people read it; earlier versions wrote the means alone."""
+    """Return what a line of the journal says as people read it; earlier versions wrote the means alone."""
     shown = line.get("shown")
     values = shown if shown and isinstance(shown, dict) else {name: line.get(name) for name in ("train", "valid")}
     return {name: value for name, value in values.items() if type(value) is float}

@@ -122,7 +122,7 @@ def listed(values: Mapping[str, Any], but: Collection[str] = ()) -> str:
 
 
 def _optional(hint: Any) -> Any:
-    """The type that a `T | None` holds."""
+    """Return the type that a `T | None` holds."""
     if get_origin(hint) in (Union, types.UnionType):
         return next(part for part in get_args(hint) if part is not type(None))
     return hint

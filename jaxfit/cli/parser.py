@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
             return super().parse_known_args(argv, *args[1:], **kwargs)
 
     def _folder_first(self, argv: Sequence[str], error: UserError) -> list[str] | None:
-        """The arguments in the order that was meant, where an option of several files took the folder as its last."""
+        """Return the arguments in the order meant, where an option of several files took the folder as its last."""
         words = [word for word in argv if not word.startswith("-")]
         if self._subparsers is not None and argv[0].startswith("--") and words:
             name = self._subparsers._group_actions[0].metavar

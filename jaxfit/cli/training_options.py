@@ -109,14 +109,14 @@ def add(
 
 
 def _show(values: dict[str, Any]) -> str:
-    """What recipes set a field to, in words."""
+    """Say what recipes set a field to."""
     if len({options.show(value) for value in values.values()}) == 1:
         return options.show(next(iter(values.values())))
     return ", ".join(f"{options.show(value)} in {recipe}" for recipe, value in values.items())
 
 
 def _values(config: type, recipes: Recipes) -> dict[str, dict[str, Any]]:
-    """What recipes set: field of the recipe or of Config -> recipe -> value."""
+    """Return what recipes set: field of the recipe or of Config -> recipe -> value."""
     defaults = {f.name: f.default for f in dataclasses.fields(config)}
     chosen = {field for _, overrides in recipes.values() for field in overrides}
     values: dict[str, dict[str, Any]] = {}

@@ -57,17 +57,17 @@ def over(devices: Sequence[Any], row_shards: int = 1) -> Mesh | None:
 
 
 def shards(mesh: Mesh | None) -> int:
-    """The number of shards of a minibatch."""
+    """Return the number of shards of a minibatch."""
     return 1 if mesh is None else mesh.size
 
 
 def row_shards(mesh: Mesh | None) -> int:
-    """The number of devices over which the rows of a table are split."""
+    """Return the number of devices over which the rows of a table are split."""
     return 1 if mesh is None else mesh.shape[ROWS]
 
 
 def described(mesh: Mesh | None) -> dict[str, int]:
-    """What must be the same on all processes."""
+    """Return what must be the same on all processes."""
     return {"number of devices": shards(mesh), "number of row shards": row_shards(mesh)}
 
 
@@ -142,13 +142,13 @@ def along_data(x: jax.Array, mesh: Mesh) -> jax.Array:
 
 
 def shard(mesh: Mesh | None) -> jax.Array | int:
-    """The number of this device's shard."""
+    """Return the number of this device's shard."""
     return 0 if mesh is None else lax.axis_index(AXES)
 
 
 @jax.named_scope("all_reduce")
 def total(tree: Any, mesh: Mesh | None) -> Any:
-    """The sum over all devices."""
+    """Compute the sum over all devices."""
     return tree if mesh is None else lax.psum(tree, AXES)
 
 

@@ -227,7 +227,7 @@ def _stored_shape(shape: tuple[int, ...], mesh: Mesh) -> tuple[int, ...]:
 
 
 def described(params: Any, mesh: Mesh | None) -> dict[str, Any]:
-    """What must be the same on all processes: parameters that the CPU of each one's machine has made."""
+    """Return what must be the same on all processes: parameters that the CPU of each one's machine has made."""
     if mesh is None or not mesh.is_multi_process or sharding.row_shards(mesh) == 1:
         return {}
     checksum = 0

@@ -69,7 +69,7 @@ class Buckets(NamedTuple):
 
 
 def capacity(costs: np.ndarray | None, visits: np.ndarray, shard_size: int) -> Capacity:
-    """Static capacity for the ragged entries of any shard of a minibatch among these visits.
+    """Choose a static capacity for the ragged entries of any shard of a minibatch among these visits.
 
     It is one of few fixed values (`capacity_step`) and depends on costs and visits alone, so that a resumed epoch
     compiles to the same program.
@@ -96,7 +96,7 @@ def _lists(costs: np.ndarray) -> list[np.ndarray]:
 
 
 def _usual(costs: np.ndarray, shard_size: int) -> np.ndarray:
-    """The most entries expected in some thousand random shards, so that nearly all epochs need one program.
+    """Estimate the most entries in some thousand random shards, so that nearly all epochs need one program.
 
     It is a quantile of the normal distribution with the first term for skewness (Cornish and Fisher 1938), and at most
     what the largest shard can hold.
@@ -119,7 +119,7 @@ def _usual_of(histogram: np.ndarray, shard_size: int) -> float:
 
 
 def capacity_step(most: float) -> int:
-    """The smallest of 128, 144, 160, … that is at least `most`: few values, so that few programs are compiled."""
+    """Round `most` up to one of 128, 144, 160, …: few values, so that few programs are compiled."""
     octaves = np.ceil(8 * np.log2(max(most, LEAST) / LEAST)) / 8
     return int(-(-(LEAST * 2**octaves) // 8) * 8)
 

@@ -138,6 +138,6 @@ def _window(
 
 
 def group_size(program: Program, size: int, batch_size: int) -> int:
-    """The number of examples visited at once: a minibatch holds at least two whole groups."""
+    """Return the number of examples visited at once: a minibatch holds at least two whole groups."""
     most = min(program.group_size, size, batch_size // 2)
     return max(number for number in range(1, max(1, most) + 1) if batch_size % number == 0)

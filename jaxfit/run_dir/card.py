@@ -116,7 +116,7 @@ def text(record: Record, info: Mapping[str, Any], sizes: Mapping[str, Any], scor
 
 
 def _front_matter(record: Record, scores: Scores, about: About) -> str:
-    """The metadata that hubs read, in YAML, of which JSON is a part; the licence is for the model's author to add."""
+    """Return the metadata that hubs read, in YAML, of which JSON is a part; the model's author adds the licence."""
     task = about.task or "other"
     results = [
         {
@@ -146,7 +146,7 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 def _table(values: Mapping[str, Any], columns: Iterable[str]) -> str:
-    """A table; the values are lists of one for each column, or, in a table without titles of columns, single ones."""
+    """Write a table; its values are lists of one for each column, or single ones if its columns have no titles."""
     columns = list(columns)
     rows = [[name, *map(_cell, value if columns != [""] else [value])] for name, value in values.items()]
     return "\n".join(f"| {' | '.join(row)} |" for row in [["", *columns], ["---"] * (1 + len(columns)), *rows])

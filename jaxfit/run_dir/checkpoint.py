@@ -128,12 +128,12 @@ def remove(path: Path) -> None:
 
 
 def state(path: Path) -> dict[str, Any]:
-    """The `state` given to `save`; a number that was not finite is None."""
+    """Read the `state` given to `save`; a number that was not finite is None."""
     return json_text.read(path / "state.json")
 
 
 def arrays(path: Path, like: Any) -> Any:
-    """The arrays of a checkpoint, of the shapes and types of `like` (arrays or jax.ShapeDtypeStruct).
+    """Read the arrays of a checkpoint, of the shapes and types of `like` (arrays or jax.ShapeDtypeStruct).
 
     Where `like` has a NumPy array, it is one; the others are on the default device.
     """
@@ -152,7 +152,7 @@ def arrays(path: Path, like: Any) -> Any:
 
 
 def load_model(path: Path, like: Any) -> Any:
-    """The parameters of a model, written by `write` or, beside `path`, in WEIGHTS; the model's folder must be whole.
+    """Read a model's parameters, written by `write` or, beside `path`, in WEIGHTS; the model's folder must be whole.
 
     Raises:
         UserError: They are of other shapes than `like`, or not finite.
@@ -178,7 +178,7 @@ def load_model(path: Path, like: Any) -> Any:
 
 
 def _stored(path: Path) -> dict[str, Any]:
-    """What is stored of each array by name: its shape and type."""
+    """Read what is stored of each array by name: its shape and type."""
     import orbax.checkpoint as ocp
 
     with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:

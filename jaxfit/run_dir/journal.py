@@ -33,7 +33,7 @@ class Journal:
         _append(self.timing, seconds)
 
     def size(self) -> int:
-        """The journal's length in bytes, which a checkpoint remembers."""
+        """Return the journal's length in bytes, which a checkpoint remembers."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def cut(self, size: int) -> None:
@@ -46,7 +46,7 @@ class Journal:
         return _lines(self.path)
 
     def epochs(self) -> list[dict[str, Any]]:
-        """The lines of metrics that say which epoch they are of and how it did on validation.
+        """Read the lines of metrics that say which epoch they are of and how it did on validation.
 
         Warns where the journal is not that of the model in its folder.
         """
@@ -82,7 +82,7 @@ def _content(path: Path) -> bytes:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    """The lines that are complete; one without its end is being written, or its writer was killed."""
+    """Read the lines that are complete; one without its end is being written, or its writer was killed."""
     complete = _content(path).split(b"\n")[:-1] if path.exists() else []
     records = list(map(_record, complete))
     wrong = [number for number, record in enumerate(records, 1) if record is None]
@@ -153,7 +153,7 @@ class Bar:
             self.progress.update(self.task, completed=done, description=title, now=now)
 
     def line(self, text: str, elapsed: float, left: float, at_most: bool) -> None:
-        """A line that stays, with the seconds since the beginning and those left, or at most left."""
+        """Print a line that stays, with the seconds since the beginning and those left, or at most left."""
         if not self.show:
             return
         times = f"{_clock(elapsed)} elapsed, {'at most ' if at_most and left else ''}{_clock(left)} left"

@@ -148,7 +148,7 @@ def _all(directory: Path) -> list[Path]:
 
 
 def _listed(directory: Path) -> dict[str, tuple[str, int | None]]:
-    """What a manifest lists: name -> sha256 and size, None as earlier versions wrote none; raises `_MALFORMED`."""
+    """Read what a manifest lists: name -> sha256 and size, None as earlier versions wrote none; raises `_MALFORMED`."""
     manifest = json_text.read(directory / NAME)
     sizes = dict(manifest.get("size", {}))
     listed = {name: (digest, sizes.get(name)) for name, digest in manifest["sha256"].items()}
@@ -158,7 +158,7 @@ def _listed(directory: Path) -> dict[str, tuple[str, int | None]]:
 
 
 def _changed(directory: Path, listed: dict[str, tuple[str, int | None]], *, read: bool) -> str | None:
-    """The first file that is not as listed, in words; read: whether files are read, or only their sizes."""
+    """Say which file is the first that is not as listed; read: whether files are read, or only their sizes."""
     for name, (digest, size) in listed.items():
         try:
             status = (directory / name).stat()
@@ -172,7 +172,7 @@ def _changed(directory: Path, listed: dict[str, tuple[str, int | None]], *, read
 
 
 def _mark(directory: Path, listed: Iterable[str]) -> Path | None:
-    """The file whose existence says that files in this state were found whole; None where they have just changed."""
+    """Return the file that exists if files in this state were found whole; None where they have just changed."""
     digest, newest = hashlib.sha256(), 0
     try:
         for name in (NAME, *listed):

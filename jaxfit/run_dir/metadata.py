@@ -242,14 +242,14 @@ def earlier(
 
 
 def _of_parameters(path: Path) -> dict[str, Any] | None:
-    """The `config.json` of the finished model that the parameters are of, if they are whole."""
+    """Return the `config.json` of the finished model that the parameters are of, if they are whole."""
     state = checkpoint.state(path) if manifest.damage(path) is None else None
     info = state.get("info") if isinstance(state, dict) else None
     return info if isinstance(info, dict) and info.get("finished") and type(info.get("epochs")) is int else None
 
 
 def readable_info(directory: Path) -> dict[str, Any] | None:
-    """The `config.json` of a model's folder, which may be damaged; None where there is none that can be read."""
+    """Read the `config.json` of a model's folder, which may be damaged; None where there is none that can be read."""
     try:
         return read_info(directory)
     except UserError:

@@ -13,7 +13,7 @@ VARIABLES = ("XLA_FLAGS", NPROC)  # of the environment, which XLA reads
 
 
 def environment() -> dict[str, Any]:
-    """What besides the program and its input a figure depends on, for records."""
+    """Return what besides the program and its input a figure depends on, for records."""
     device = jax.devices()[0]
     return {
         "python": platform.python_version(),

@@ -111,7 +111,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
 
 @jax.named_scope("context")
 def hidden_input(params: Params, context: Array) -> Array:
-    """What a context gives the hidden units, b_h + Σ_{i<n} r_{w_i} W_i: int32[..., c] -> [..., N_h]."""
+    """Compute what a context gives the hidden units, b_h + Σ_{i<n} r_{w_i} W_i: int32[..., c] -> [..., N_h]."""
     a = jnp.einsum("...if,ifh->...h", params.R[context], params.W[:-1])
     return a + jnp.broadcast_to(params.b_h, a.shape)
 
@@ -269,7 +269,7 @@ def word_nats(params: Any, a: Array, word: Array) -> Array:
 
 
 def of_all_words(params: Any) -> Array:
-    """What each word gives the hidden units, (R W_n)ᵀ: [N_h, N_w]."""
+    """Compute what each word gives the hidden units, (R W_n)ᵀ: [N_h, N_w]."""
     return params.W[-1].T @ params.R.T
 
 

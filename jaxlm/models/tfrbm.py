@@ -71,7 +71,7 @@ def _carried(batch: Batch, before: Array) -> Array:
 
 
 def shifted_input(params: Params, context: Array, before: Array) -> Array:
-    """What the hidden units receive of a context and of p at the event before, [..., N_h]: the biases b_h + A p."""
+    """Compute what a context and p at the event before give the hidden units, [..., N_h]: the biases are b_h + A p."""
     return frbm.hidden_input(params, context) + before @ params.A.T  # type: ignore[arg-type]
 
 

@@ -181,7 +181,7 @@ def load(directory: Path, vocab_size: int, eos: int, config: Any) -> NGram:
 
 
 def _problem(model: NGram) -> str | None:
-    """What is wrong with the tables of a model, in words; None where they are as `NGram` says."""
+    """Say what is wrong with the tables of a model; None where they are as `NGram` says."""
     size = model.vocab_size + 1
     histories = 1
     for k, (keys, *values) in enumerate(model.tables, start=1):
@@ -204,7 +204,7 @@ def _problem(model: NGram) -> str | None:
 
 
 def _sample(model: NGram) -> list[list[int]]:
-    """Some histories, as `log_prob` takes them: the beginning of a line, and three n-grams of each length."""
+    """Return some histories, as `log_prob` takes them: the beginning of a line, and three n-grams of each length."""
     size, histories = model.vocab_size + 1, [[model.eos]]
     for k in range(1, model.order):
         for at in {0, len(model.tables[k - 1].keys) // 2, len(model.tables[k - 1].keys) - 1} - {-1}:

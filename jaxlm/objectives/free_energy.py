@@ -152,7 +152,7 @@ def _groups(x: Array, fill: float) -> Array:
 
 
 def _tiles(of_words: Array) -> Array:
-    """[groups, GROUP, N_w] -> [tiles, groups, GROUP, words of a tile]; words that fill up the last tile are 0."""
+    """Cut [groups, GROUP, N_w] into [tiles, groups, GROUP, words of a tile]; words that fill up the last tile are 0."""
     num_words = of_words.shape[2]
     number = -(-num_words // TILE) if platform() == "cpu" and parts() == 1 else 1
     size = -(-num_words // number)

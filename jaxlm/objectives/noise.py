@@ -1,8 +1,7 @@
-"""Words drawn from a distribution that training does not change, as noise: many at a time, at a cost that does not
-grow with the vocabulary.
+"""Words drawn as noise, many at a time, from a distribution that training does not change.
 
-Walker's alias method (Walker 1977, in the form of Vose 1991): each of N_w equally probable places holds a word, and
-another that takes over with the rest of the place's probability.
+The cost does not grow with the vocabulary. Walker's alias method (Walker 1977, in the form of Vose 1991): each of N_w
+equally probable places holds a word, and another that takes over with the rest of the place's probability.
 """
 
 from typing import NamedTuple

@@ -38,7 +38,7 @@ class Question(NamedTuple):
 
 
 def read(path: Source, encoding: str = "utf-8") -> list[Question]:
-    """Read questions: rows of an id, a sentence with one gap `_____`, and the choices, a), b), …
+    """Read questions: rows of an id, a sentence with one gap `_____`, and the choices a), b) and so on.
 
     The first row may be a header: it has no gap.
 

@@ -55,15 +55,15 @@ class Outcome(NamedTuple):
     words: Ints
 
     def rate(self) -> float:
-        """The word error rate; undefined without words."""
+        """Compute the word error rate; undefined without words."""
         return float(_rates(self, np.arange(len(self.errors))[None])[0])
 
     def interval(self) -> Interval:
-        """The bootstrap interval of the rate, over utterances."""
+        """Compute the bootstrap interval of the rate, over utterances."""
         return bootstrap(lambda drawn: _rates(self, drawn), len(self.errors))
 
     def difference(self, other: "Outcome") -> Interval:
-        """The bootstrap interval of the rate less that of other choices for the same utterances."""
+        """Compute the bootstrap interval of the rate less that of other choices for the same utterances."""
         return bootstrap(lambda drawn: _rates(self, drawn) - _rates(other, drawn), len(self.errors))
 
 

@@ -48,13 +48,13 @@ class Place:
 
 @pytest.fixture(scope="session")
 def place_in() -> Callable[[Path], Place]:
-    """A place under a folder."""
+    """Return a function that makes a place under a folder."""
     return Place
 
 
 @pytest.fixture(scope="session")
 def shared_place(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Place]:
-    """A place by name, whose models the workers of pytest-xdist share: each is trained by one of them."""
+    """Return a function from a name to a place, whose models pytest-xdist's workers share: one of them trains each."""
 
     def make(name: str) -> Place:
         base, worker = tmp_path_factory.getbasetemp(), os.environ.get("PYTEST_XDIST_WORKER", "")

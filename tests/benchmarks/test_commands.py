@@ -54,7 +54,7 @@ def test_profile_says_where_the_time_of_steps_goes(tmp_path: Path, place, name: 
 
 
 def _products(name: str) -> float:
-    """The operations of a step by the model's own formula."""
+    """Count the operations of a step by the model's own formula."""
     kind, model = registry.models()[name]
     store = kind.open("tiny", None, None, "tuned", Path("unused"))
     trainer = store.trainer(store.example(name, store.scale))

@@ -56,7 +56,7 @@ OBJECTIVES = {  # of models whose training is tested with another one
 
 @contextlib.contextmanager
 def toys_registered():
-    """The registries with the toys: one more line for each."""
+    """Add the toys to the registries within this context: one more line for each."""
     with pytest.MonkeyPatch.context() as patch:
         for package, lines in TOYS.items():
             for name, where in {**lines, **(OBJECTIVES if package is jaxlm else {})}.items():
@@ -83,7 +83,7 @@ class Case(NamedTuple):
         return isinstance(self.fitting, (jaxlm.contract.BySGD, jaxcf.contract.BySGD))
 
     def fields(self, overrides):
-        """Overrides of Config that make its whole numbers small, and let parameters grow within few steps."""
+        """Return overrides of Config that make its whole numbers small, and let parameters grow within few steps."""
         fixed = [*jaxcf.contract.FROM_DATA, *getattr(self.record, "fixed", ())]
         values = {f.name: f.default for f in dataclasses.fields(self.record.config)} | overrides
 
@@ -121,14 +121,14 @@ class Case(NamedTuple):
         return [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
 
     def argv(self, place, out):
-        """The command that trains the model."""
+        """Return the command that trains the model."""
         files = place.text if self.package is jaxlm else place.ratings
         train = "--train" if self.package is jaxlm else "--ratings"
         argv = ["train", self.record.name, train, files["train"], "--valid", files["valid"], "--out", out]
         return [*map(str, argv), *self.options]
 
     def train(self, place, out, recipe=None, **run):
-        """The same training by the library."""
+        """Train the model as the command does, by the library."""
         own, config = self.recipe
         more = {"recipe": recipe or own, "config": config, "run": Run(**run)}
         if self.package is jaxlm:
@@ -168,7 +168,7 @@ def is_refused(package, *argv):
 
 
 def every(objectives=False):
-    """A case for each way of fitting of each model, the toys included, and where asked for other objectives."""
+    """Return a case for each way of fitting of each model, the toys included, and where asked for other objectives."""
     with toys_registered():
         language = [jaxlm.models.get(name) for name in jaxlm.models.MODELS if objectives or name not in OBJECTIVES]
         ratings = [jaxcf.models.get(name) for name in jaxcf.models.MODELS]
@@ -179,7 +179,7 @@ def every(objectives=False):
 
 
 def sampled(cases):
-    """The cases as parameters of a test: extended, but for the first of those that have the same capabilities.
+    """Return the cases as parameters of a test: extended, but for the first of those that have the same capabilities.
 
     Of them, those that read windows of a text are others than those that read contexts.
     """
@@ -203,7 +203,7 @@ class Place(NamedTuple):
     dataset: Any
 
     def read_by(self, record):
-        """The lines of the text, or each of them as a document, as a language model reads them."""
+        """Return the lines of the text, or each of them as a document, as a language model reads them."""
         return self.documents if record.reads == "documents" else self.corpus
 
 
@@ -251,5 +251,5 @@ def assert_same(one, other, **tolerance):
 
 
 def journal(folder):
-    """The epochs that a training has journaled."""
+    """Read the epochs that a training has journaled."""
     return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]

@@ -18,7 +18,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def trained(place):
-    """A function from a case to the folder of its model, which the command trains when it is first asked for."""
+    """Return a function from a case to the folder of its model, which the command trains when it is first asked for."""
     folders = {}
 
     def folder(case: Case):

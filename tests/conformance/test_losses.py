@@ -43,7 +43,7 @@ def setup(case, place):
 
 
 def specification(program, seen):
-    """The loss of one example, where the module of the program's loss has one that takes an example of a batch."""
+    """Return the loss of one example, where the module of the program's loss has one that takes a batch's example."""
     home = getattr(program.loss, "func", program.loss).__module__
     one = getattr(__import__(home, fromlist=["loss"]), "loss", None)
     if one is None:
@@ -55,7 +55,7 @@ def specification(program, seen):
 
 
 def normal(seed, leaves):
-    """Standard normal arrays of the shapes of others."""
+    """Draw standard normal arrays of the shapes of others."""
     rng = np.random.default_rng(seed)
     return [rng.normal(size=x.shape).astype(np.float32) for x in leaves]
 
@@ -72,7 +72,7 @@ def validated_alike(program):
 
 @pytest.fixture(scope="module")
 def computed(place):
-    """A function from a case to all that its tests compare, computed by one program."""
+    """Return a function from a case to all that its tests compare, computed by one program."""
 
     @cache
     def of(case):
@@ -174,7 +174,7 @@ def computed(place):
 
 
 def parameter(case):
-    """The case; extended if it replaces a model's own objective."""
+    """Return the case as a parameter, extended if it replaces a model's own objective."""
     return pytest.param(case, id=str(case), marks=pytest.mark.extended if case.record.name in OBJECTIVES else [])
 
 

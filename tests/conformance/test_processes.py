@@ -31,7 +31,7 @@ def marks(case):
 
 @pytest.fixture(scope="module")
 def by_two(request, tmp_path_factory):
-    """The folder of the models that two processes have trained, of all cases that are to be tested."""
+    """Return the folder of the models that two processes have trained, of all cases that are to be tested."""
     folder = tmp_path_factory.mktemp("two-processes")
     items = [item for item in request.session.items if item.path == request.path]
     names = list(dict.fromkeys(str(item.callspec.params["case"]) for item in items))

@@ -22,7 +22,7 @@ CASES = [case for case in every() if case.by_sgd]
 
 @pytest.fixture(scope="module")
 def resumed(place, trained):
-    """A function from a case to its training, killed within an epoch and resumed, beside the uninterrupted one."""
+    """Return a function from a case to its training, killed in an epoch and resumed, beside the uninterrupted one."""
     results = {}
 
     def of(case):
@@ -186,7 +186,7 @@ def test_bad_options_are_one_line(case, place, tmp_path):
 
 @pytest.fixture(scope="module")
 def accelerator(request, trained):
-    """The rest of the tests as on a GPU, once all models are trained: a change of platform forgets what was traced."""
+    """Run the other tests as on a GPU, once all models are trained: a change of platform forgets what was traced."""
     for item in request.session.items:
         if item.function is test_programs_of_an_accelerator_equal_those_of_a_cpu:
             trained(item.callspec.params["case"])

@@ -8,7 +8,7 @@ FENCED = re.compile(r"^(#+ [^\n]*)$|^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
 def blocks_of(page, language):
-    """The blocks of a language, each with the title of its section."""
+    """Return the blocks of a language, each with the title of its section."""
     title, found = "", []
     for heading, kind, code in FENCED.findall((ROOT / page).read_text(encoding="utf-8")):
         if heading:

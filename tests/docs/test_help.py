@@ -25,7 +25,7 @@ STRANGE = {"jaxlm": ("rating", "stars"), "jaxcf": ("perplexity", "vocabulary", "
 
 @pytest.fixture(params=COMMANDS, ids=" ".join)
 def parser(request):
-    """The parser of a command, with all its options."""
+    """Return the parser of a command, with all its options."""
     program, *words = request.param
     found = of_commands(program, "", PACKAGES[program].cli.main.COMMANDS)
     for word in words:

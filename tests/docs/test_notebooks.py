@@ -20,7 +20,7 @@ NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "docs" / "notebooks").gl
 
 
 def cells_of(name):
-    """The code cells of a notebook, and their sources at a small size."""
+    """Return the code cells of a notebook, and their sources at a small size."""
     cells = [cell for cell in json.loads(NOTEBOOKS[name].read_text())["cells"] if cell["cell_type"] == "code"]
     tagged = ["parameters" in cell["metadata"].get("tags", ()) for cell in cells]
     assert tagged.count(True) == 1

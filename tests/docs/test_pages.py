@@ -58,7 +58,7 @@ def test_commands_have_these_options(name, options):
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """A folder with the files that are named, and recipes of two epochs: nothing asks what is learnt."""
+    """Make a folder with the files that are named, and recipes of two epochs: nothing asks what is learnt."""
     write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     for registry in (jaxlm.models.REGISTRY, jaxcf.models.REGISTRY):

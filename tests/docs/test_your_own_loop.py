@@ -25,7 +25,7 @@ def dataset():
 
 @pytest.fixture(autouse=True)
 def small_data(monkeypatch, corpus, dataset):
-    """The data that the programs name, smaller."""
+    """Make the data that the programs name smaller."""
     draw = ratings.planted
     monkeypatch.setattr(default_text, "prose", lambda: corpus)
     monkeypatch.setattr(ratings, "planted", lambda key, *sizes: draw(key, *sizes) if sizes else dataset)

@@ -256,7 +256,7 @@ def recommenders(hour: Hour) -> None:
 
 
 def trainings(hour: Hour) -> None:
-    """A training that diverges and begins again, goes on for more epochs, is replaced, drawn and described."""
+    """Try a training that diverges and begins again, goes on for more epochs, is replaced, drawn and described."""
     train = "jaxcf train pmf --ratings ratings.csv --num-features 4"
     hour.refused(f"{train} --rate 1e6 --out runs/again", "not finite", "lower --rate")
     hour.run(f"{train} --no-anneal --epochs 2 --out runs/again", "rate")

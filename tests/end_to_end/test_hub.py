@@ -24,7 +24,7 @@ ROWS = [(f"u{u}", f"é{i}", (u * i) % 5 + 1) for u in range(6) for i in range(5)
 
 @pytest.fixture
 def text(tmp_path):
-    """A text in a folder whose name nobody else is to know."""
+    """Write a text in a folder whose name nobody else is to know."""
     (tmp_path / "secret").mkdir()
     path = tmp_path / "secret" / "text.txt"
     path.write_text("\n".join(LINES) + "\n")
@@ -37,7 +37,7 @@ def command(package, *argv):
 
 @contextmanager
 def a_hub(received):
-    """A hub of models that takes one commit, whose files it puts into `received`; its address."""
+    """Serve a hub of models that takes one commit, and puts its files into `received`; yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, *_):

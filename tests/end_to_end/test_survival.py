@@ -76,17 +76,17 @@ def stored(path):
 
 
 def names(folder):
-    """The files and folders of a model; checkpoints, whose numbers count those before, without theirs."""
+    """List the files and folders of a model; checkpoints, whose numbers count those before, without theirs."""
     return sorted(path.name.rstrip("0123456789") for path in folder.iterdir())
 
 
 def last(folder):
-    """The last checkpoint, saved from removal: the state with the optimizer's, best so far."""
+    """Return the last checkpoint, saved from removal: the state with the optimizer's, best so far."""
     return folder / "last" if (folder / "last").exists() else checkpoint.every(folder)[-1]
 
 
 def assert_same_training(one, other):
-    """The same bytes in all that training made, but for its times."""
+    """Assert the same bytes in all that training made, but for its times."""
     assert (one / "journal.jsonl").read_bytes() == (other / "journal.jsonl").read_bytes()
     assert (one / "config.json").read_bytes() == (other / "config.json").read_bytes()
     assert (one / "vocabulary.txt").read_bytes() == (other / "vocabulary.txt").read_bytes()
@@ -157,7 +157,7 @@ def training(folder, corpus=None, config=None, recipe=None, seed=1, tree=RANDOM,
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """An uninterrupted training, as anybody would run it."""
+    """Run an uninterrupted training, as anybody would run it."""
     folder = tmp_path_factory.mktemp("whole") / "model"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(model_directory, "drop_checkpoints", lambda directory: None)
@@ -301,7 +301,7 @@ def test_a_tree_of_other_options_is_not_taken_over(tmp_path, monkeypatch):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 1 MB."""
+    """Mount a disk of 1 MB."""
     disk = tmp_path / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]

@@ -20,7 +20,7 @@ SMALL = ["--epochs", "3", "--batch-size", "20"]
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
-    """A folder with a text and a table of ratings."""
+    """Make a folder with a text and a table of ratings."""
     folder, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
     lines = [" ".join(f"w{(i + k) % 9}" for k in range(5)) for i in rng.integers(9, size=60)]
     (folder / "text").write_text("\n".join(lines) + "\n")

@@ -26,6 +26,6 @@ def files(folder: Path) -> list[Path]:
 
 
 def copied(folder: Path, to: Path) -> Path:
-    """A copy of a folder."""
+    """Copy a folder, and return the copy."""
     shutil.rmtree(to, ignore_errors=True)
     return Path(shutil.copytree(folder, to))

@@ -27,7 +27,7 @@ KINDS = [name for pair in zip(LANGUAGE * 5, RATINGS * 3, strict=True) for name i
 
 
 def corpus(num_words: int) -> Corpus:
-    """A text of words drawn at random, of which there are `num_words`."""
+    """Draw a text of words at random, of which there are `num_words`."""
     draw = np.random.default_rng(0)
     train, valid, test = (draw.integers(num_words, size=size).astype(np.int32) for size in (2000, 100, 100))
     counts = -np.sort(-np.bincount(train, minlength=num_words))
@@ -66,12 +66,12 @@ def train(number: int, directory: Path) -> str:
 
 
 def resident_megabytes() -> float:
-    """The memory that this process has in use, as Linux counts it."""
+    """Return the memory that this process has in use, as Linux counts it."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def memory_maps() -> int:
-    """The number of this process' memory maps, of which Linux allows 65,530."""
+    """Count this process' memory maps, of which Linux allows 65,530."""
     with open("/proc/self/maps", "rb") as f:
         return sum(1 for _ in f)
 

@@ -29,7 +29,7 @@ WITHOUT_PART = re.compile(
 
 
 def outcome(answer, folder):
-    """The numbers of a model, or None where it is refused in one line."""
+    """Return the numbers of a model, or None where it is refused in one line."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

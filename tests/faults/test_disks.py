@@ -75,7 +75,7 @@ def limited(kind: int, most: int):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A text, ratings, and models of them."""
+    """Make a folder of a text, ratings, and models of them."""
     place = tmp_path_factory.mktemp("disks")
     write_text(place / "text", 0)
     rows = [f"u{user},i{(user + k) % 7},{1 + (user * k) % 5}" for user in range(12) for k in range(5)]

@@ -186,7 +186,7 @@ def test_http_is_refused_unless_asked_for_also_where_a_server_redirects_to_it(tm
 
 
 def _plain(request, port):
-    """The same request without encryption: there is no certificate for a server on this machine."""
+    """Return the same request without encryption: there is no certificate for a server on this machine."""
     request.url = request.url.replace(f"https://127.0.0.1:{port}", f"http://127.0.0.1:{port}")
     return request
 

@@ -27,7 +27,7 @@ RATINGS = "user,item,rating\n" + "".join(f"{u},{i},{1 + (u * i) % 5}\n" for u in
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A working folder with a good text and good ratings."""
+    """Make a working folder with a good text and good ratings."""
     (tmp_path / "text").write_text(TEXT)
     (tmp_path / "ratings").write_text(RATINGS)
     monkeypatch.chdir(tmp_path)
@@ -130,7 +130,7 @@ def test_a_device_as_standard_input_is_refused(place, line):
 
 
 def repeated(compress, finish, piece, times):
-    """A file that expands to `times` pieces, of a compressor."""
+    """Return a compressor's file that expands to `times` pieces."""
     return b"".join(compress(piece) for _ in range(times)) + finish()
 
 
@@ -146,7 +146,7 @@ def bombs():
 
 @pytest.fixture(scope="module")
 def compressed(tmp_path_factory):
-    """A folder of files that expand to 2.4 MB."""
+    """Make a folder of files that expand to 2.4 MB."""
     folder = tmp_path_factory.mktemp("bombs")
     for name, content in bombs().items():
         (folder / name).write_bytes(content)

@@ -27,7 +27,7 @@ def texts(tmp_path_factory) -> list[str]:
 
 
 def start(texts: list[str], out: Path) -> subprocess.Popen:
-    """A training of about two seconds that saves itself several times a second."""
+    """Start a training of about two seconds that saves itself several times a second."""
     options = "--num-features 6 --context-size 2 --batch-size 100 --epochs 100 --checkpoint-minutes 0.003 --resume"
     command = [sys.executable, "-m", "jaxlm.cli.main", "train", "lbl", *texts, *options.split(), "--out", str(out)]
     return subprocess.Popen(
@@ -63,7 +63,7 @@ def kill(process: subprocess.Popen, sent: signal.Signals, moment: str, delay: fl
 
 @pytest.fixture(scope="module")
 def whole(texts, tmp_path_factory) -> Path:
-    """The model of a training that nothing happened to."""
+    """Return the model of a training that nothing happened to."""
     out = tmp_path_factory.mktemp("whole") / "lbl"
     process = start(texts, out)
     assert process.wait(120) == 0, process.communicate()[1]

@@ -39,7 +39,7 @@ def free_port():
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with texts, and a model of an uninterrupted training."""
+    """Make a folder with texts."""
     folder = tmp_path_factory.mktemp("processes")
     for name, seed in (("text", 0), ("other", 1)):
         starts = np.random.default_rng(seed).integers(20, size=150)

@@ -10,7 +10,7 @@ from jaxlm.data.vocabulary import Vocabulary
 
 
 def _plain_lines(content: bytes) -> list[str] | None:
-    """The lines of a file that are not blank, if it is plain text without quotes."""
+    """Return the lines of a file that are not blank, if it is plain text without quotes."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

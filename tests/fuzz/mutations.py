@@ -34,7 +34,7 @@ TYPES = ["i1", "i4", "i8", "u8", "f4", "f8", "?", "c16", "S3", "U3", "M8[s]", ">
 
 
 def _place(content, rng):
-    """A position in a file, and one after it, near it more often than not."""
+    """Draw a position in a file, and one after it, near it more often than not."""
     start = int(rng.integers(len(content) + 1))
     return start, min(len(content), start + int(rng.geometric(0.2)))
 
@@ -80,7 +80,7 @@ BYTES = [truncate, flip_bit, remove, insert, overwrite, repeat]
 
 
 def _of_lines(change):
-    """A mutation from a function that changes the list of a file's lines."""
+    """Make a mutation from a function that changes the list of a file's lines."""
 
     def mutation(content, rng):
         lines = content.split(b"\n")
@@ -122,7 +122,7 @@ def token_line(lines, at, rng):
 
 
 def _of_fields(change):
-    """A mutation from a function that changes the list of a line's fields, with what separates them."""
+    """Make a mutation from a function that changes the list of a line's fields, with what separates them."""
 
     def mutation(content, rng):
         lines = content.split(b"\n")

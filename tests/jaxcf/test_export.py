@@ -17,7 +17,7 @@ TOP, USERS = 5, 12
 
 @pytest.fixture(scope="module", params=["pmf", "wmf"])
 def model(request):
-    """A model of ratings on a scale of its own, for which mean and unit matter, or of counts."""
+    """Train a model of ratings on a scale of its own, for which mean and unit matter, or of counts."""
     random = np.random.default_rng(0)
     rows = [(f"u{u}", f"i {i}", 20 * (1 + (u * i) % 5) + 7) for u in range(USERS) for i in range(30)]
     rows = [rows[i] for i in random.permutation(len(rows))[:200]]
@@ -25,7 +25,7 @@ def model(request):
 
 
 def best(model):
-    """What the model ranks highest for each user, what it knows of them included: rows of items, and their scores."""
+    """Return what the model ranks highest for each user, known items included: rows of items, and their scores."""
     nothing_known = model.known._replace(ratings=EMPTY)
     scores = model.scorer(np.arange(USERS, dtype=np.int32))
     answers = model.best(model.scorer, nothing_known, range(USERS), TOP)

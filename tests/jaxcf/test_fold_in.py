@@ -81,7 +81,7 @@ def test_fold_in_of_cpmf_minimises_its_objective(prior, only):
 
 
 def small():
-    """A PMF of ids that are not indices, whose last item was not rated in training."""
+    """Return a PMF of ids that are not indices, whose last item was not rated in training."""
     config = pmf.Config(USERS, ITEMS, num_features=D, mean=3.3)
     params = pmf.Params(table(USERS, D), table(ITEMS, D), table(USERS), table(ITEMS))
     params = params._replace(V=jax.numpy.asarray(params.V).at[-1].set(0), c=jax.numpy.asarray(params.c).at[-1].set(0))

@@ -49,7 +49,7 @@ def finished(data, tmp_path_factory):
 
 
 def changed(finished, tmp_path, **changes):
-    """A copy of the model whose `config.json` says something else."""
+    """Copy the model, with a `config.json` that says something else."""
     directory = tmp_path / "copy"
     shutil.copytree(finished, directory)
     info = json.loads((directory / "config.json").read_text())

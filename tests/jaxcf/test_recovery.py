@@ -42,7 +42,7 @@ def truth():
 
 
 def of_biases(data, truth, users, items):
-    """The sum of biases that comes closest to the expected ratings of all pairs that are rated."""
+    """Fit the sum of biases that comes closest to the expected ratings of all pairs that are rated."""
     pairs = join(data.train, data.valid, data.test)
     rows = np.arange(len(pairs.user))
     sides = [
@@ -64,7 +64,7 @@ def rmse(predicted, data):
 
 
 def reference(record, config, data, truth):
-    """What a model is held to, and the part of the way that it must come."""
+    """Return what a model is held to, and the part of the way that it must come."""
     if record.capability(SimilarItems) is None:
         parts = (getattr(config, name, True) for name in ("users", "items"))
         return of_biases(data, truth, *parts), OF_BIASES
@@ -81,7 +81,7 @@ def fitted(name, data, directory):
 
 
 def way(predicted, best, data):
-    """The part of the way from the best constant to a reference that predictions come."""
+    """Compute the part of the way from the best constant to a reference that predictions come."""
     constant = float(np.std(data.test.stars))
     return (constant - rmse(predicted, data)) / (constant - rmse(best, data))
 

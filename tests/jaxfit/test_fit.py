@@ -28,7 +28,7 @@ def test_row_updates_with_a_scale_equal_dense_sgd():
 
 
 def in_numpy(rate, reduction, decay, penalised):
-    """The same training in NumPy: `decay` is how much all rows decay in a step, `penalised` whether used rows do."""
+    """Train the same in NumPy: `decay` is how much all rows decay in a step, `penalised` whether used rows do."""
     data = jax.tree.map(np.asarray, toy.data(jax.random.key(1)))
     T, a = (np.asarray(p, np.float64) for p in toy.init(jax.random.key(0)))
     n, B = len(data.y), RECIPE.batch_size

@@ -22,7 +22,7 @@ NOISY = toy.program(True, 0.1)
 
 
 def sequential() -> Program:
-    """The toy, whose streams add the errors before to each one's."""
+    """Return the toy, whose streams add the errors before to each one's."""
 
     def score(params, given, config):
         errors = toy.score(params, given.batch, config)

@@ -30,7 +30,7 @@ RECIPE = Recipe(optimizer="adam", batch_size=16, epochs=3, rate={"*": 0.02, "a":
 
 
 def train(directory: Path, devices: Any, what: str = "toy", seed: int = 0, stream: bool = False) -> fit.Fitted:
-    """The training, with draws in it; seed: of the initial parameters."""
+    """Train the toy, with draws in it; seed: of the initial parameters."""
     data = toy.data(jax.random.key(1))
     return fit.fit(
         toy.program(by_rows=True, noise=0.1), toy.init(jax.random.key(seed)), data, data, recipe=RECIPE,

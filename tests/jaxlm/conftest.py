@@ -29,7 +29,7 @@ def tree(request) -> Tree:
 
 @pytest.fixture(scope="session")
 def place(tmp_path_factory):
-    """A folder with texts and a trained model of most names."""
+    """Make a folder with texts and a trained model of most names."""
     folder = tmp_path_factory.mktemp("cli")
     files = {name: write_text(folder / f"{name}.txt", seed) for seed, name in enumerate(["train", "valid", "test"])}
     for kind, options in {

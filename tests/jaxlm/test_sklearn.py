@@ -30,7 +30,7 @@ ENCODING = [name for name in models.names() if models.get(name).capability(Encod
 
 
 def planted(documents=360):
-    """Counts of words, nine in ten of which are of a document's topic, and the topics."""
+    """Draw counts of words, nine in ten of which are of a document's topic, and the topics."""
     draws = np.random.default_rng(0)
     topic = draws.integers(TOPICS, size=documents)
     shares = 0.1 / WORDS + 0.9 * TOPICS / WORDS * (np.arange(WORDS) % TOPICS == topic[:, None])
@@ -41,7 +41,7 @@ COUNTS, TOPIC = planted()
 
 
 def encoder(name, **more):
-    """An encoder of three features by the model's own recipe, of few documents at a time."""
+    """Return an encoder of three features by the model's own recipe, of few documents at a time."""
     recipe, config = models.get(name).recipes["tuned"]
     if isinstance(recipe, Recipe):
         recipe = replace(recipe, batch_size=10, rate={"*": 0.03})
@@ -87,7 +87,7 @@ def test_vectors_are_those_of_the_model_that_the_same_files_give(tmp_path):
 
 
 def _whole(corpus):
-    """The training and validation documents in the order of their files."""
+    """Return the training and validation documents in the order of their files."""
     return replace(corpus.train, counts=csr_matrix(COUNTS[:TRAINING]), labels=((),) * TRAINING)
 
 

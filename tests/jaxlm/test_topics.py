@@ -34,7 +34,7 @@ LSTM = lstm.Config(num_words=N_W, num_features=4, num_hidden=5, window=6, num_to
 
 @pytest.fixture(scope="module")
 def ids():
-    """A text of two halves with words of their own, and with lines of 2 to 9 words."""
+    """Draw a text of two halves with words of their own, and with lines of 2 to 9 words."""
     rng = np.random.default_rng(0)
     halves = [rng.integers(1, 7, 400), rng.integers(6, N_W - 1, 400)]  # the last word does not occur
     text = np.concatenate(halves).astype(np.int32)
@@ -44,7 +44,7 @@ def ids():
 
 
 def words_before(ids, event, across_lines):
-    """The words, but for line ends, among the last W events before an event, as a loop."""
+    """Find the words, but for line ends, among the last W events before an event, by a loop."""
     found = []
     for i in range(event - 1, max(0, event - W) - 1, -1):
         if ids[i] == EOS and not across_lines:
@@ -177,7 +177,7 @@ each = pytest.mark.parametrize("name", MODELS)
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder with a text and a model of each name, trained on it."""
+    """Make a folder with a text and a model of each name, trained on it."""
     folder = tmp_path_factory.mktemp("topics")
     text = write_text(folder / "text.txt", seed=1)
     for name, options in MODELS.items():

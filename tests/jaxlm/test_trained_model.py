@@ -23,7 +23,7 @@ from jaxlm.trained_model import Model
 
 @pytest.fixture
 def copy(place, tmp_path):
-    """A copy of a trained model's folder."""
+    """Copy a trained model's folder."""
 
     def make(name):
         shutil.copytree(place / name, tmp_path / name)
@@ -146,7 +146,7 @@ def test_values_of_other_types_are_refused(copy, part, name, value, shown):
 
 
 def small_lbl(seed=0, num_words=13):
-    """A model that was not trained."""
+    """Return a model that was not trained."""
     config = lbl.Config(num_words, num_features=7, context_size=3)
     params = lbl.init(jax.random.key(seed), config, np.ones(num_words))
     vocabulary = Vocabulary(("<eos>", *(f"w{i}" for i in range(num_words - 1))))

@@ -115,7 +115,7 @@ def test_full_context_matrices_are_trained_and_loaded(corpus, tmp_path):
 
 
 def leaves(tree):
-    """The words of a tree from left to right: the same for all orders of its nodes in memory."""
+    """List the words of a tree from left to right: the same for all orders of its nodes in memory."""
     found, stack = [], [0]
     while stack:
         node = stack.pop()

@@ -17,7 +17,7 @@ TEXT, BINARY = word_vectors.write_text, word_vectors.write_binary
 
 
 def binary(words=WORDS, vectors=VECTORS, end=b"\n"):
-    """A file as word2vec writes it, or, without `end`, gensim."""
+    """Return a file as word2vec writes it, or, without `end`, as gensim does."""
     header = f"{len(words)} {vectors.shape[1]}\n".encode()
     return header + b"".join(w.encode() + b" " + v.astype("<f4").tobytes() + end for w, v in zip(words, vectors))  # noqa: B905
 

@@ -37,7 +37,7 @@ TREE = TreeOptions("adaptive", epsilon=0.3, copies=2)
 
 
 def corpus() -> Corpus:
-    """A small text with little to learn, so that training overfits, and rates drop."""
+    """Draw a small text with little to learn, so that training overfits, and rates drop."""
     draw = np.random.default_rng(0)
     ids = [0]
     for step in draw.geometric(0.05, 1899):

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def load(name: str) -> Any:
-    """A module, what it prints and warns of as it is loaded left out."""
+    """Import a module, and leave out what it prints and warns of as it is loaded."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module(name)

@@ -46,7 +46,7 @@ def _libmf(data: Dataset) -> Start:
 
 
 def _cornac_data(data: Dataset) -> Any:
-    """The ratings in the order of their file, which is how cornac visits them (in a random one it learns as fast)."""
+    """Return the ratings in the order of their file, as cornac visits them (it learns as fast in a random order)."""
     user, item, stars = data.train[:3]
     users, items = data.catalogue.num_users, data.catalogue.num_items
     maps = (OrderedDict(zip(range(n), range(n), strict=True)) for n in (users, items))

@@ -67,7 +67,7 @@ class Layout(NamedTuple):
 
 @functools.lru_cache(maxsize=64)  # all pipes of a command: a message names a line of one that was read long before
 def _piped(path: str, number: int) -> bytes:
-    """The content of a pipe, which can be read once; number: of the pipe in the system, as names are used again."""
+    """Read a pipe, which can be read once; number: of the pipe in the system, as names are used again."""
     refuse_special_file(path)
     if path == "-":
         return sys.stdin.buffer.read()
@@ -233,7 +233,7 @@ def unidentified(fields: list[str], where: str) -> UserError:
 
 
 def _order(delimiter: str, width: int) -> str:
-    """The rule for columns that nothing names: they are taken in order."""
+    """State the rule for columns that nothing names: they are taken in order."""
     known = {"::": "in the order of MovieLens' ratings.dat", "\t": "in the order of MovieLens' u.data"}
     return known[delimiter] if delimiter in known and width == 4 else "in this order: no header names them"
 

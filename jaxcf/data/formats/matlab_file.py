@@ -50,7 +50,7 @@ def arrays_of(data: bytes, path: Source = "") -> dict[str, np.ndarray | None]:
 
 
 def _kinds(data: bytes, path: Source) -> dict[str, str]:
-    """The classes of a file's arrays by name."""
+    """Return the classes of a file's arrays by name."""
     import scipy.io
 
     try:

@@ -198,7 +198,7 @@ def has_probe(path: Source) -> bool:
 
 
 def _matlab(path: Source, read: Callable[[bytes, Source], Any]) -> Any:
-    """What a function of `matlab_file` reads of a file."""
+    """Read a file by a function of `matlab_file`."""
     with opened(path) as f:
         data = f.read()
     try:

@@ -27,7 +27,7 @@ class Chain(NamedTuple):
 
 
 def hidden_bias(read: Any, batch: Batch) -> Array:
-    """The hidden units' biases of each user, [B, N_h]: b_h; of the conditional RBM b_h + U f_v (Eq. 5.12).
+    """Compute the hidden units' biases of each user, [B, N_h]: b_h; of the conditional RBM b_h + U f_v (Eq. 5.12).
 
     read: parameters, of U the rows [n, N_h] of the movies of `batch.rated`, which is None for the plain RBM.
     Differs: Eq. 5.14 lacks its sum over m, and names rows of U for what 5.12 makes columns.
@@ -39,7 +39,7 @@ def hidden_bias(read: Any, batch: Batch) -> Array:
 
 
 def hidden_input(W: Weights, bias: Array, owner: Array, rows: Array) -> Array:
-    """What Eq. 5.8 applies σ to, [B, N_h], from the row of W that each rating names, int32[n]."""
+    """Compute what Eq. 5.8 applies σ to, [B, N_h], from the row of W that each rating names, int32[n]."""
     return bias + jax.ops.segment_sum(gather(W, rows), owner, bias.shape[0], indices_are_sorted=True)
 
 

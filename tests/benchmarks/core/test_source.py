@@ -25,7 +25,7 @@ def loss(x: float) -> float:
 
 @pytest.fixture
 def project(tmp_path: Path):
-    """A project of some files; a function that writes it with changes, and fingerprints its model."""
+    """Return a function that writes a project of some files, with changes, and fingerprints its model."""
     number = 0
 
     def made(**changes: str) -> str:

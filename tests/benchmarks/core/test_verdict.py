@@ -18,7 +18,7 @@ def alike(figure, seeded=True):
 
 
 def differing(*differences, claimed=BELOW, seeded=True):
-    """A comparison of which each seed finds one of these differences."""
+    """Return a comparison of which each seed finds one of these differences."""
     return Comparison("", [(alike(2.0 + d, seeded), alike(2.0, seeded)) for d in differences], claimed)
 
 

@@ -38,7 +38,7 @@ def zipped(files):
 
 @pytest.fixture
 def server(tmp_path):
-    """A folder that is served, and its URL."""
+    """Serve a folder; yield it and its URL."""
     folder = tmp_path / "served"
     folder.mkdir()
 
@@ -59,7 +59,7 @@ def server(tmp_path):
 
 @pytest.fixture
 def small(monkeypatch):
-    """The registry's three-file data sets, with the contents of TEXTS instead."""
+    """Give the registry's three-file data sets the contents of TEXTS instead."""
     for name in ("ptb", "wikitext-2"):
         files = tuple(
             dataclasses.replace(file, sha256=hashlib.sha256(content).hexdigest())

@@ -64,7 +64,7 @@ def pack(pages, folder=""):
 
 @pytest.fixture
 def ours(monkeypatch, tmp_path):
-    """A folder of data sets with these stories as Reuters-21578."""
+    """Make a folder of data sets with these stories as Reuters-21578."""
     digests = b"".join(hashlib.sha256(page.encode("latin-1")).digest() for page in PAGES.values())
     monkeypatch.setattr(reuters, "SGML", hashlib.sha256(digests).hexdigest())
     monkeypatch.setattr(document_sets, "VALIDATION", 1)

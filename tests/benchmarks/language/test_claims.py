@@ -33,7 +33,7 @@ OF_THE_DRAWN = "the best and the worst model of a type of tree differ by under 1
 )
 def test_claims_hold_of_the_published_figures(name: str) -> None:
     def published(row):
-        """The row, with the published figures as what is measured, without noise."""
+        """Return the row, with the published figures as what is measured, without noise."""
         seeded = row.draws[0][0].model not in ("gt", "kn")
         scores = {
             column: Scores(np.full(50, figure), np.ones(50), np.positive, seeded)
@@ -94,7 +94,7 @@ def _answers(name: str, store: Planted, seeds: int = 3) -> dict[str, str]:
 
 
 def _place(spec: Spec) -> float:
-    """The number of a model's tree, from 0."""
+    """Return the number of a model's tree, from 0."""
     return float([tree for _, _, tree in TREES].index(spec.tree)) if spec.tree else 0.0
 
 
@@ -114,7 +114,7 @@ def test_claims_never_see_the_other_part(name: str, part: str, other: str) -> No
 
 
 def _expected(name: str, probabilities: list[np.ndarray], on_valid: list[np.ndarray]) -> dict[str, float]:
-    """What a row of a table shows of its models' probabilities of the events of the test, and of validation."""
+    """Compute what a row of a table shows of its models' probabilities of the events of the test, and of validation."""
 
     def perplexity(p: np.ndarray) -> float:
         return float(np.prod(p ** (-1 / len(p))))

@@ -12,7 +12,7 @@ TINY = scales.SCALES["tiny"]
 
 
 def specs_of(scale):
-    """The models of the table's rows, of one seed."""
+    """Return the models of the table's rows, of one seed."""
     return {" ".join(filter(None, row.label)): row.draws[0][0] for row in docnade.rows(scale, 1)}
 
 

@@ -29,7 +29,7 @@ def record(
     weather: float = 0.0,
     **speedups: float,
 ) -> Path:
-    """A record of three models whose speeds have this noise; `drift` makes all of the machine faster.
+    """Write a record of three models whose speeds have this noise; `drift` makes all of the machine faster.
 
     Args:
         bound: it is known that they are bound by copying.

@@ -12,7 +12,7 @@ from benchmarks.ratings.measures import BINS
 
 
 def answers(store, name):
-    """The answer of each claim of an experiment."""
+    """Return the answer of each claim of an experiment."""
     rows = reasons.TABLES[name].rows(store.scale, SEEDS)
     found = verdicts(*(reasons.TABLES[name].claims(store, rows, part) for part in ("test", "valid")))
     return [verdict["answer"] for verdict in found]

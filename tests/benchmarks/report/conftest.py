@@ -11,7 +11,7 @@ from benchmarks.report import html
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder of sample records."""
+    """Write sample records, and return their folder."""
     records = tmp_path / "results"
     sample_records.write(records)
     return records
@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def text(folder: Path) -> str:
-    """The text of the page of that folder, which is written to `docs.html` beside it."""
+    """Write the page of that folder to `docs.html` beside it, and return its text."""
     claims = folder.parent / "claims.png"
     Image.new("RGB", (40, 20), "blue").save(claims)
     return html.write(folder.parent / "docs.html", folder, sample_records.TABLES, claims).read_text(encoding="utf-8")

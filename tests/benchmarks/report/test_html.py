@@ -51,11 +51,11 @@ class Page(HTMLParser):
             self._cell[0] += data
 
     def of(self, tag: str, name: str) -> list[str]:
-        """The values of an attribute of these elements."""
+        """Return the values of an attribute of these elements."""
         return [attributes[name] for each, attributes in self.attributes if each == tag and name in attributes]
 
     def texts(self) -> list[list[list[str]]]:
-        """The tables without numbers."""
+        """Return the tables without numbers."""
         return [[[text for text, _ in row] for row in table] for table in self.tables]
 
 

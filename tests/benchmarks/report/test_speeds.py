@@ -12,7 +12,7 @@ from benchmarks.report.grid import Anchors
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Records of a CPU, of which one has no training, and of a GPU."""
+    """Write records of a CPU, of which one has no training, and of a GPU."""
 
     def write(place: Path, name: str, device: str, rate: float | None, threads: str = "") -> None:
         place.mkdir(exist_ok=True)

@@ -19,7 +19,7 @@ from jaxlm.models.recurrent.windows import Windows
 
 
 def drawn(name, **options):
-    """A model of 20 words with random parameters."""
+    """Return a model of 20 words with random parameters."""
     config = registry.get(name).configure(20, None, {"num_features": 6, **options})
     params = registry.get(name).fitting.init(jax.random.key(0), config, np.arange(20))
     draws = np.random.default_rng(0)

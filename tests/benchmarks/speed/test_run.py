@@ -27,7 +27,7 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Stores of the smallest scale in place of those that speed is measured on."""
+    """Put stores of the smallest scale in place of those that speed is measured on."""
 
     def stores(models):
         known = registry.engine_models()

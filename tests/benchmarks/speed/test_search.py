@@ -13,7 +13,7 @@ SPACE = {"rate": Range(0.01, 0.1), "batch": Range(100, 400, 2), "exact": (True, 
 
 
 def program(error, seconds=0.01):
-    """A made-up program whose error is a function of its setting and its passes; and what it was asked for."""
+    """Return a made-up program whose error is a function of its setting and its passes; and what it was asked for."""
     asked = []
 
     def attempt(setting, passes):

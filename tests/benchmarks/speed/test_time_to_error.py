@@ -55,7 +55,7 @@ def in_this_process(monkeypatch):
 
 
 def prepare_constant(data):
-    """A program that predicts what its option says, whatever the ratings."""
+    """Return a program that predicts what its option says, whatever the ratings."""
     return lambda passes, stars, rank=1: lambda: lambda user, item: np.full(len(user), stars)
 
 

@@ -35,7 +35,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def models(files, tmp_path_factory):
-    """A wmf and a popularity of ratings of at least 4 stars, and a wmf of pairs."""
+    """Train a wmf and a popularity on ratings of at least 4 stars, and a wmf on pairs."""
     folder = tmp_path_factory.mktemp("models")
     small = ["--num-features", "2", "--epochs", "3", "--quiet", "--valid", files / "test.csv"]
     for name, argv in {
@@ -121,7 +121,7 @@ def test_new_users_are_recommended_to_by_what_they_took(files, models, capsys):
 
 
 def odd(answers):
-    """The numbers of the items, which must be odd: of the taste of who took 1 and 3."""
+    """Return the numbers of the items, which must be odd: of the taste of who took 1 and 3."""
     numbers = [int(answer["item"][1:]) for answer in answers]
     assert all(number % 2 for number in numbers)
     return numbers

@@ -57,7 +57,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def models(files, tmp_path_factory):
-    """A trained pmf, rbm and crbm; the last conditions on the test's pairs, too."""
+    """Train a pmf, an rbm and a crbm; the last conditions on the test's pairs, too."""
     folder = tmp_path_factory.mktemp("models")
     options = {
         "pmf": ["--num-features", "3", "--init-scale", "0.1"],

@@ -17,7 +17,7 @@ def run(capsys, *argv):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with ratings, pairs, ids of others, and a trained model `bias`."""
+    """Make a folder with ratings, pairs, ids of others, and a trained model `bias`."""
     folder = tmp_path_factory.mktemp("use")
     rows = [(user, item, 1 + user * item % 5) for user in range(1, 9) for item in range(50, 57) if (user + item) % 3]
     (folder / "ratings.csv").write_text("u,i,r\n" + "".join(f"{u},{i},{s}\n" for u, i, s in rows))

@@ -23,7 +23,7 @@ NUMBER = 3000
 
 @pytest.fixture
 def in_pieces(tmp_path, monkeypatch):
-    """A context in which everything is in pieces of a few ratings, and arrays are in files."""
+    """Return a context in which everything is in pieces of a few ratings, and arrays are in files."""
 
     @contextlib.contextmanager
     def small_pieces():
@@ -47,7 +47,7 @@ def lines(seed=0, repeated=True):
 
 
 def by_hand(text, how):
-    """What is left of ratings: (user, item) -> the stars, in the order of the lines that are left."""
+    """Compute what is left of ratings: (user, item) -> the stars, in the order of the lines that are left."""
     found = {}
     for row, line in enumerate(text):
         user, item, stars = line.split(",")

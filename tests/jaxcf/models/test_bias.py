@@ -19,7 +19,7 @@ def ratings():
 
 
 def ridge(data, config):
-    """The same by least squares over [ratings; one row for each prior], of users and items as far as they are there."""
+    """Solve the same by least squares over [ratings; one row for each prior], of users and items if they are there."""
     of_users, of_items = np.eye(USERS)[data.user], np.eye(ITEMS)[data.item]
     X = np.hstack([of_users * config.users, of_items * config.items])
     count = np.hstack([of_users, of_items]).sum(axis=0)

@@ -44,7 +44,7 @@ def make(**changes):
 
 
 def sets(*parts):
-    """The rated set of each user, as Python has it."""
+    """Return the rated set of each user, as Python has it."""
     return [
         sorted({int(j) for p in parts for i, j in zip(p.user, p.item, strict=True) if i == k}) for k in range(USERS)
     ]
@@ -69,7 +69,7 @@ def view(params, batch, config):
 
 @jax.jit
 def stored(params):
-    """The parameters as the engine stores them for visits."""
+    """Return the parameters as the engine stores them for visits."""
     return cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
 
 

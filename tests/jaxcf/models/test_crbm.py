@@ -38,7 +38,7 @@ PARAMS = jax.device_get(params())
 
 
 def stored(p):
-    """The parameters as the engine stores them."""
+    """Return the parameters as the engine stores them."""
     return type(p)._make([Weights(x, np.float32(1), None, None) for x in p])
 
 
@@ -91,7 +91,7 @@ def test_gradient_equals_Eq_5_15_and_differentiation():
 
     @jax.jit
     def found(p, weight):
-        """The gradient by rows and by groups, as arrays."""
+        """Compute the gradient by rows and by groups, as arrays."""
         *_, parts = gradient(stored(p), b, weight, KEYS, CONFIG)
         read = crbm.program(CONFIG).gathered(p, b)
         rows = jax.grad(rbm.batch_loss, has_aux=True)(read, b, weight, KEYS, CONFIG)[0].rows

@@ -36,7 +36,7 @@ def make(**changes):
 
 
 def loop(params, data, config, decays):
-    """The gradient of the sum over triples, and of a penalty for each use, in float64, by a loop."""
+    """Compute the gradient of the sum over triples, and of a penalty for each use, in float64, by a loop."""
     grads = {name: np.zeros(table.shape) for name, table in params._asdict().items()}
     U, V, b, c = (np.asarray(table, np.float64) for table in params)
     total = 0.0
@@ -53,7 +53,7 @@ def loop(params, data, config, decays):
 
 
 def one_step(config, params, data, recipe):
-    """The parameters after one step over all the data as one minibatch."""
+    """Return the parameters after one step over all the data as one minibatch."""
     program, device = pmf.program(config), pmf.make_data(data, config)
     by_rows = state.by_rows(params, program, device)
     began = state.start(params, program, transform(recipe.optimizer), by_rows)

@@ -84,13 +84,13 @@ def joint(item, c=0.0):
 
 
 def stored(p):
-    """The parameters as the engine stores them."""
+    """Return the parameters as the engine stores them."""
     return rbm.Params._make([Weights(x, np.float32(1), None, None) for x in p])
 
 
 @functools.partial(jax.jit, static_argnums=3)
 def ends(p, b, keys, center):
-    """The first and last states of the chains."""
+    """Return the first and last states of the chains."""
     return chains(open_tables(stored(p), b), b.known.item, hidden_bias(p, b), b, keys, center)
 
 
@@ -204,7 +204,7 @@ def read(p, b):
 
 
 def dense(b, grads):
-    """The gradient as arrays like the parameters: of parts, or of gathered rows."""
+    """Return the gradient as arrays like the parameters: of parts, or of gathered rows."""
     ids = rbm.touched(b, CONFIG)
     out = []
     for x, k, g in zip(PARAMS, ids, grads, strict=True):

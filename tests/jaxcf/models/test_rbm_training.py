@@ -76,7 +76,7 @@ def test_validation_with_split_tables_reads_every_rating(data):
 
 
 def between(laid):
-    """The first step of an epoch that another program runs than the step before."""
+    """Return the first step of an epoch that another program runs than the step before."""
     return next(b.begin for a, b in itertools.pairwise(laid.stretches) if a.capacity != b.capacity)
 
 

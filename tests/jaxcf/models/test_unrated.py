@@ -11,7 +11,7 @@ from jaxcf.models import get
 
 
 def without_some():
-    """Data without training ratings by user 5, or of item 7."""
+    """Return data without training ratings by user 5, or of item 7."""
     data = planted(jax.random.key(0), Planted(num_users=40, num_items=30, num_ratings=300))
     kept = (data.train.user != 5) & (data.train.item != 7)
     data = data._replace(train=type(data.train)(*(column[kept] for column in data.train)))

@@ -23,7 +23,7 @@ PARAMS = wmf.init(jax.random.key(0), CONFIG)
 
 
 def table():
-    """Counts, [USERS, ITEMS]: the first user took most items, the last user and the last item have none."""
+    """Draw counts, [USERS, ITEMS]: the first user took most items, the last user and the last item have none."""
     rng = np.random.default_rng(0)
     r = rng.poisson(0.5, (USERS, ITEMS))
     r[0] = rng.integers(1, 5, ITEMS)
@@ -41,7 +41,7 @@ def confidence(r, form):
 
 
 def strength(p, form):
-    """What |x|² of each row is multiplied by; p: preferences."""
+    """Return what |x|² of each row is multiplied by; p: preferences."""
     return 0.3 * p.sum(axis=1) ** FORMS[form].exponent
 
 

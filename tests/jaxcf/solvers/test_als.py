@@ -116,7 +116,7 @@ def test_a_sweep_from_where_sgd_ends_gains_almost_nothing(prior):
 
 
 def to_the_end(program, params, data, recipe):
-    """The parameters at the very end of a training, where `fit` would keep the best on validation."""
+    """Return the parameters at the very end of a training, where `fit` would keep the best on validation."""
     trainer = Trainer(program, params, data, recipe, jax.random.key(1), None)
     for epoch in range(recipe.epochs):
         trainer.progress = trainer.progress._replace(epoch=epoch)

@@ -10,7 +10,7 @@ SLOW = ("jax", "jaxlib", "optax", "orbax", "scipy", "pyarrow", "matplotlib")
 
 
 def imported(code):
-    """The slow packages that a program imports, in a process of its own."""
+    """List the slow packages that a program imports, in a process of its own."""
     script = f"import sys\n{code}\nprint(*[name for name in {SLOW} if name in sys.modules])"
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
 

@@ -32,7 +32,7 @@ IDS = {
 
 
 def drawn(kind, seed=0):
-    """A table, and of each device the ids that it reads and gradients of them."""
+    """Draw a table, and of each device the ids that it reads and gradients of them."""
     rng = np.random.default_rng(seed)
     ids = np.concatenate([IDS[kind](rng) for _ in range(DEVICES)]).astype(np.int32)
     return rng.normal(size=(ROWS, D)).astype(np.float32), ids, rng.normal(size=(len(ids), D)).astype(np.float32)
@@ -109,7 +109,7 @@ def test_updates_are_those_of_the_whole_table(kind, row_shards, optimizer):
 
 
 def assert_whole(found, split, whole):
-    """Joined parts are those of the whole table; what is not split, such as counts, is the same on all devices."""
+    """Assert that joined parts are the whole table's, and that what is not split (counts) is alike on all devices."""
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(whole._replace(scratch=None)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     for leaf in jax.tree.leaves(split):

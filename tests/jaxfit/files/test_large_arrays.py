@@ -66,7 +66,7 @@ def test_pieces_are_consecutive():
 
 @pytest.fixture
 def no_room():
-    """A limit on the size of files: what a full disk is to a process, from a hundred bytes on."""
+    """Limit the size of files: what a full disk is to a process, from a hundred bytes on."""
     resource = pytest.importorskip("resource", reason="there are no limits of a process")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))

@@ -43,7 +43,7 @@ def test_a_torn_compressed_file_is_damaged(tmp_path, name):
 
 
 def archive(*names):
-    """A zip archive of empty files."""
+    """Return a zip archive of empty files."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as file:
         for name in names:

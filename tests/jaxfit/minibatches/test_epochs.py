@@ -31,7 +31,7 @@ def made(batch_size: int = 16, costs: np.ndarray | None = None, **program: objec
 
 
 def visited(of: Epochs, number: int) -> np.ndarray:
-    """The examples, or groups, that an epoch visits, as the compiled loop reads them."""
+    """Return the examples, or groups, that an epoch visits, as the compiled loop reads them."""
     planned = of.plan(number)
     order, steps = of.orders(number, planned), []
     for stretch in planned.stretches:

@@ -43,7 +43,7 @@ def train(program: Program | None = None, mesh: Any = None, recipe: Recipe = REC
 
 
 def recurrent() -> Program:
-    """A model whose stream adds what it carries, the sum of earlier targets, to the error."""
+    """Return a model whose stream adds what it carries, the sum of earlier targets, to the error."""
 
     def loss(params: Any, seen: Any, weight: Any, keys: Any, config: Any) -> Any:
         total, metrics = toy.loss(params, seen.batch, weight, keys, config)

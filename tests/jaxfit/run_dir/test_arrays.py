@@ -36,7 +36,7 @@ def saved(save, **arrays):
 
 
 def changed(content, local, central, value):
-    """An archive with a byte changed in its first member's header, and in that of the list of members."""
+    """Return an archive with a byte changed in its first member's header, and in that of the list of members."""
     found = bytearray(content)
     found[local] = value
     found[content.find(b"PK\x01\x02") + central] = value

@@ -21,7 +21,7 @@ ARRAYS = {"a": jnp.arange(6.0)}
 
 @pytest.fixture
 def model(tmp_path):
-    """A finished model's folder."""
+    """Make a finished model's folder."""
     checkpoint.write(tmp_path / metadata.PARAMETERS, ARRAYS, {})
     (tmp_path / "vocabulary.txt").write_text("a\nb\n")
     (tmp_path / ".scratch").write_text("hidden")
@@ -83,7 +83,7 @@ def test_an_array_that_is_not_listed_is_damage(tmp_path):
 
 @pytest.fixture
 def reads(monkeypatch, tmp_path):
-    """The files that are read for their digests."""
+    """Collect the files that are read for their digests."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     read, real = [], manifest._sha256
     monkeypatch.setattr(manifest, "_sha256", lambda path: read.append(path.name) or real(path))

@@ -16,7 +16,7 @@ def model(place, **more):
 
 
 def saved(place, **more):
-    """A training that has not finished and can go on."""
+    """Save a training that has not finished and can go on."""
     model(place, finished=False, **more)
     (place / "checkpoint-00000001").mkdir()
     return place

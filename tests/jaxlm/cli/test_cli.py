@@ -25,7 +25,7 @@ def stdin(content):
 
 @pytest.fixture
 def call_json(call):
-    """The same with --json: the last line of standard output, with nothing after it."""
+    """Do the same with --json; read the last line of standard output, with nothing after it."""
 
     def run(*argv):
         out = call(*argv, "--json")

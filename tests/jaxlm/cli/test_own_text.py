@@ -149,7 +149,7 @@ def test_sample_takes_a_prefix_a_length_and_a_temperature(place, said):
 
 @pytest.fixture(scope="module")
 def latin(tmp_path_factory):
-    """A model of French text in Latin-1, in lower case, and its folder."""
+    """Train a model of French text in Latin-1, in lower case; return its folder."""
     folder = tmp_path_factory.mktemp("latin")
     write_prose(folder / "u.txt", "French", 0)
     text = (folder / "u.txt").read_text().replace("\u202f", " ").replace("œ", "oe")

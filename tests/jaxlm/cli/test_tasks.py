@@ -67,7 +67,7 @@ def complaint(capsys):
 
 
 def shout(place, tmp_path, name):
-    """A copy of a file in upper case."""
+    """Write a copy of a file in upper case."""
     (tmp_path / name).write_text((place / name).read_text().upper())
     return tmp_path / name
 
@@ -117,7 +117,7 @@ def test_similarity_is_spearmans_correlation_of_cosines(place, files, call, call
 
 
 def best_choices(model, weight=1.0, other=None):
-    """The letters with the highest log-probability, sentence by sentence."""
+    """Choose the letters with the highest log-probability, sentence by sentence."""
     letters = {}
     for line in QUESTIONS.replace('"', "").splitlines()[1:]:
         name, text, *choices = line.split(",")

@@ -51,7 +51,7 @@ def test_texts_of_similar_length_share_a_compiled_program():
 
 @pytest.fixture
 def mapped(tmp_path):
-    """A text in a file."""
+    """Write a text to a file, and map it."""
     ids = np.random.default_rng(0).integers(0, 7, 1001).astype(np.int32)
     ids.tofile(tmp_path / "ids")
     return np.memmap(tmp_path / "ids", np.int32, "r+")

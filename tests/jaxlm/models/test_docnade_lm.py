@@ -57,7 +57,7 @@ def by_hand(params, document, contexts, cfg):
 
 
 def documents_of(ids, cfg):
-    """The words and contexts of each document."""
+    """Return the words and contexts of each document."""
     contexts, words = (np.asarray(x) for x in examples(ids, C, EOS, cfg.across_lines))
     ends = np.cumsum(docnade_lm.costs(docnade_lm.texts(cfg, EOS)(ids)))
     return list(zip(np.split(words, ends[:-1]), np.split(contexts, ends[:-1]), strict=True))

@@ -84,7 +84,7 @@ def test_a_text_without_pairs_is_an_error():
 
 
 def clusters(lines, seed):
-    """A text of three clusters of eight words: each line draws from one cluster, and from four words of all lines."""
+    """Draw a text of three clusters of eight words: a line draws from one cluster, and from four words of all lines."""
     rng = np.random.default_rng(seed)
     drawn = np.where(
         rng.random((lines, 8)) < 0.4, rng.integers(1, 5, (lines, 8)),

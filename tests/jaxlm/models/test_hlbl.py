@@ -120,12 +120,12 @@ def test_log_prob_is_a_walk_from_the_root(children, diagonal, float64):
 
 @pytest.fixture(params=[3, 64])
 def num_hot(request, monkeypatch):
-    """The number of nodes that are dense, whatever the tree."""
+    """Set the number of nodes that are dense, whatever the tree."""
     monkeypatch.setattr(hlbl.Config, "num_hot", property(lambda config: min(request.param, config.num_nodes)))
 
 
 def make_batch(config, children, index, padding=0, seed=3):
-    """A minibatch of a random text, the text with its contexts, and its words."""
+    """Return a minibatch of a random text, the text with its contexts, and its words."""
     text = np.random.default_rng(seed).integers(0, V, 40).astype(np.int32)
     data = hlbl.make_data(text, Tree(children, V), config, eos=0)
     program = hlbl.program(config)
@@ -149,7 +149,7 @@ def test_score_is_that_of_the_whole_distribution(children, diagonal, padding, nu
 
 
 def padded_codes(children, word):
-    """The word's codes as `hlbl.loss` takes them: nodes and signs, [codes, depth]."""
+    """Return the word's codes as `hlbl.loss` takes them: nodes and signs, [codes, depth]."""
     codes = codes_of(children)[word]
     out = np.zeros((2, 12, 40), int)
     for i, code in enumerate(codes):
@@ -159,7 +159,7 @@ def padded_codes(children, word):
 
 @jax.jit
 def dense(grads, like):
-    """A gradient in parts as arrays like the parameters."""
+    """Turn a gradient in parts into arrays like the parameters."""
     return hlbl.Params(
         *(
             add(jnp.zeros_like(x), g, jnp.ones(())) if isinstance(g, tuple) else g
@@ -205,7 +205,7 @@ gradient = jax.jit(hlbl.gradient, static_argnums=4)
 
 
 def scaled(params):
-    """The parameters as the engine stores them: weights are scale * value."""
+    """Return the parameters as the engine stores them: weights are scale * value."""
     scales = hlbl.Params(R=0.5, C=1.0, Q=3.0, b=0.25)
     return hlbl.Params(*(Weights(p / s, np.float64(s), None, None) for p, s in zip(params, scales, strict=True)))
 

@@ -27,7 +27,7 @@ def random_params(seed=0):
 
 
 def numpy_energy(p, context, word):
-    """A pass through the network of the context and a next word, unit by unit."""
+    """Pass the context and a next word through the network, unit by unit."""
     x, r = [p.R[w][k] for w in context for k in range(D)], p.R[word]
     energy = -p.b[word]
     for j in range(N_H):

@@ -143,7 +143,7 @@ def test_inversion_finds_the_first_sum_above_the_draw(number):
 
 
 def sizes_in(jaxpr):
-    """The numbers of elements of all arrays that a program computes."""
+    """Yield the numbers of elements of all arrays that a program computes."""
     for equation in jaxpr.eqns:
         yield from (variable.aval.size for variable in equation.outvars)
         for inner in jaxprs_in_params(equation.params):

@@ -46,7 +46,7 @@ def random_params(cfg, seed=0):
 
 
 def lines_of(ids):
-    """The words of each line, without its end."""
+    """Return the words of each line, without its end."""
     return [line[line != EOS] for line in np.split(ids, np.flatnonzero(ids == EOS) + 1)]
 
 
@@ -62,7 +62,7 @@ def windows_by_loop(lines, radius=lambda: WINDOW):
 
 
 def windows_of(data, cfg):
-    """The same from blocks, as a minibatch gathers them."""
+    """Return the same from blocks, as a minibatch gathers them."""
     words, left, right = blocks.gather(data, jnp.arange(blocks.num_blocks(data)), cfg)
     held = blocks.band(blocks.Blocks(words, left, right, None), cfg)
     found = []
@@ -243,7 +243,7 @@ def test_a_text_without_windows_is_an_error():
 
 
 def clusters(lines, seed):
-    """A text of three clusters of eight words: each line draws from one cluster, and from four words of all lines."""
+    """Draw a text of three clusters of eight words: a line draws from one cluster, and from four words of all lines."""
     rng = np.random.default_rng(seed)
     drawn = np.where(
         rng.random((lines, 8)) < 0.3, rng.integers(1, 5, (lines, 8)),

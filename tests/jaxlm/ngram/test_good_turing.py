@@ -56,7 +56,7 @@ class KatzByWord:
 
 @pytest.fixture(scope="module")
 def long_text() -> np.ndarray:
-    """A text with n-grams seen 1 to 8 times at each order, so that the discounts are defined."""
+    """Draw a text with n-grams seen 1 to 8 times at each order, so that the discounts are defined."""
     import jax
 
     words = jax.random.categorical(jax.random.key(3), -1.3 * np.log(np.arange(1, VOCAB_SIZE)), shape=(30_000,))

@@ -92,7 +92,7 @@ def test_distributions_sum_to_one(ptb, smoothing):
 
 
 def mixed(record, config, weight, ptb: Treebank) -> tuple[float, float]:
-    """The perplexity of a model, and of its mixture with a share of interpolated Kneser-Ney 5-grams."""
+    """Compute the perplexity of a model, and of its mixture with a share of interpolated Kneser-Ney 5-grams."""
     arguments = ptb.train, len(ptb.words), ptb.eos
     fitted = SimpleNamespace(params=record.fitting.estimate(*arguments, config), config=config)
     start = time.perf_counter()

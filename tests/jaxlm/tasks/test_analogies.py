@@ -20,7 +20,7 @@ def questions_of(tmp_path, text):
 
 
 def brute_force(R, a, b, c):
-    """The row with the largest cosine with b - a + c, of vectors of length 1, in float64."""
+    """Find the row with the largest cosine with b - a + c, of vectors of length 1, in float64."""
     unit = [row / np.linalg.norm(row) for row in R]
     target = unit[b] - unit[a] + unit[c]
     return max(

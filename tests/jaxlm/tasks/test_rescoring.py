@@ -24,7 +24,7 @@ def write(tmp_path, text):
 
 @functools.cache
 def distance(hypothesis, reference):
-    """The definition of Levenshtein's distance."""
+    """Compute Levenshtein's distance by its definition."""
     if not hypothesis or not reference:
         return len(hypothesis) + len(reference)
     return min(

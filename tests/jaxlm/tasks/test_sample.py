@@ -16,7 +16,7 @@ P = np.array([0.5, 0.3, 0.2, 0.0])
 
 
 def unigram(p=P):
-    """A model whose words do not depend on those before."""
+    """Return a model whose words do not depend on those before."""
     with np.errstate(divide="ignore"):
         log_p = np.log(p)
     predicts = PredictsWords(lambda model, history: log_p, lambda model, ids, fresh_lines: log_p[ids])

@@ -24,7 +24,7 @@ LogProbs = Callable[[LanguageStore, Spec, str], np.ndarray]  # of a model, the e
 @pytest.mark.parametrize("name", BY_FREQUENCY)
 def test_claims_hold_of_the_thesis_own_figures(name: str) -> None:
     def published(row):
-        """The row, with the thesis' figures as what is measured, without noise."""
+        """Return the row, with the thesis' figures as what is measured, without noise."""
         scores = {
             column: Scores(np.full(50, figure), np.ones(50), np.positive) for column, figure in row.thesis.items()
         }

@@ -15,7 +15,7 @@ DOCUMENTS = Documents(counted(*np.nonzero(COUNTS), COUNTS.shape, COUNTS[COUNTS >
 
 
 def words_of(data):
-    """The words of each document, as lists."""
+    """Return the words of each document, as lists."""
     offsets, word = np.asarray(data.offsets), np.asarray(data.word)
     return [word[a:b].tolist() for a, b in itertools.pairwise(offsets)]
 

@@ -235,7 +235,7 @@ class RatingModel(Record):
         return self.capability(RanksItems) is not None
 
     def counts(self, positive: float | None) -> bool:
-        """Whether the values of its ratings are counts, and not stars; positive: of its Config."""
+        """Return whether the values of its ratings are counts, and not stars; positive: of its Config."""
         return self.implicit and positive is None
 
     def taken(self, ratings: Ratings, positive: float | None) -> Ratings:

@@ -70,11 +70,11 @@ class Model:
         return self.record.name
 
     def has_user(self, user: Any) -> bool:
-        """Whether a user of this id was in training."""
+        """Return whether a user of this id was in training."""
         return bool(self.in_training.user[self.catalogue.user_index([user])[0]])
 
     def has_item(self, item: Any) -> bool:
-        """Whether an item of this id was in training, or was added by `with_new_items`."""
+        """Return whether an item of this id was in training, or was added by `with_new_items`."""
         return bool(self.in_training.item[self.catalogue.item_index([item])[0]])
 
     @cached_property

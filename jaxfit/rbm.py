@@ -16,12 +16,12 @@ from jaxfit.errors import UserError
 
 
 def bernoulli(keys: Array, p: Array) -> Array:
-    """Binary units, 0. or 1., on with probability p (Eq. 1.6-1.7): key[B], [B, units] -> [B, units]."""
+    """Draw binary units, 0. or 1., on with probability p (Eq. 1.6-1.7): key[B], [B, units] -> [B, units]."""
     return (uniform(keys[:, None], jnp.arange(p.shape[1])[None]) < p).astype(p.dtype)
 
 
 def multinomial(uniform: Array, p: Array) -> Array:
-    """Units with K values, by inversion: uniform in [0, 1), [...], and p [..., K] -> int32[...]."""
+    """Draw units with K values, by inversion: uniform in [0, 1), [...], and p [..., K] -> int32[...]."""
     below = jnp.cumsum(p, axis=-1)[..., :-1]
     return jnp.sum(uniform[..., None] >= below, axis=-1, dtype=jnp.int32)
 

@@ -159,7 +159,7 @@ def _row_sums(array: Any) -> Any:
 
 
 def _rowwise_adagrad(gradient: Any, memory: Any) -> tuple[Any, Any]:
-    """AdaGrad with one number for each row, the sum of the means of its gradients' squares.
+    """Apply AdaGrad with one number for each row, the sum of the means of its gradients' squares.
 
     A row is what the first axis counts; of a vector or a scalar this is AdaGrad. Source: Lerer et al. 2019,
     "PyTorch-BigGraph". Differs: 1e-10 is added under the root, as by optax, not to the root.
@@ -181,7 +181,7 @@ def named_arrays(params: Any) -> dict[str, Any]:
 
 
 def per_parameter(names: Collection[str], values: Mapping[str, float], where: str) -> list[float]:
-    """One value for each array of the parameters.
+    """Return one value for each array of the parameters.
 
     Args:
         names: their paths ("R", "dense/kernel").

@@ -46,5 +46,5 @@ def go_on(progress: Progress, recipe: Recipe) -> Progress:
 
 
 def is_best(progress: Progress) -> bool:
-    """Whether the epoch that has just ended has the best score so far."""
+    """Return whether the epoch that has just ended has the best score so far."""
     return math.isfinite(progress.best) and progress.best_epoch == progress.epoch - 1

@@ -159,7 +159,7 @@ def zero_after(x: jax.Array) -> jax.Array:
 
 
 def is_weights(node: Any) -> bool:
-    """Whether a node is the training state of one parameter, for `jax.tree.map`."""
+    """Return whether a node is the training state of one parameter, for `jax.tree.map`."""
     return isinstance(node, Weights)
 
 

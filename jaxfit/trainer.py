@@ -207,11 +207,11 @@ class Trainer:
         return sharding.one_copy(params) if self.layout is None else self.layout.whole_params(params)
 
     def arrays(self) -> dict[str, Any]:
-        """All arrays that a checkpoint holds."""
+        """Return all arrays that a checkpoint holds."""
         return {"state": self.one_copy(), "best": self.best}
 
     def like(self) -> dict[str, Any]:
-        """Arrays of the shapes and types of `arrays`."""
+        """Return arrays of the shapes and types of `arrays`."""
         if self.layout is None:
             return self.arrays()
         weights = self.layout.like_whole(self.state.weights, self.transform)

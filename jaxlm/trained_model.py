@@ -72,7 +72,7 @@ class Model:
         return f"<{self.name}: {len(self.vocabulary):,} words, {self.num_parameters():,} {self.counted}>"
 
     def __contains__(self, word: object) -> bool:
-        """Whether a word is in the vocabulary."""
+        """Return whether a word is in the vocabulary."""
         return word in self.vocabulary.ids
 
     @property

@@ -144,7 +144,7 @@ def _verdicts(
 
 
 def file_name(name: str, store: Store) -> str:
-    """`<name>.<data>.<scale>.json`, with the recipe where it is not the tuned one as it is."""
+    """Return `<name>.<data>.<scale>.json`, with the recipe where it is not the tuned one as it is."""
     how = [] if store.how() == "tuned" else [store.how().replace(", ", ".").replace(" ", "-")]
     return ".".join([name, store.name, store.scale.name, *how, "json"])
 

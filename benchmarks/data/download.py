@@ -120,7 +120,7 @@ def _continue(
 
 
 def _begun(part: Path, about: Path, url: str) -> tuple[int, str]:
-    """How many bytes there are of a file, and what the server calls the version that they are of."""
+    """Return how many bytes there are of a file, and what the server calls the version that they are of."""
     try:
         known: Any = json.loads(about.read_text())
         if known["url"] == url and known["validator"]:

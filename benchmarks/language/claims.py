@@ -112,7 +112,7 @@ class TextModels:
 
 
 def relative(one: Any, other: Any) -> Any:
-    """By which share a figure is above another."""
+    """Compute by which share a figure is above another."""
     return one / other - 1
 
 
@@ -278,7 +278,7 @@ def of_subsets(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cla
     *parts, average = models.rows
 
     def times(*figures: Any) -> Any:
-        """By how many times the share by which averaging reduces perplexity is higher for the HLBL."""
+        """Compute by how many times the share by which averaging reduces perplexity is higher for the HLBL."""
         ours, theirs = (
             1 - combined / np.mean(single, axis=0) for *single, combined in np.split(np.asarray(figures), 2)
         )

@@ -67,7 +67,7 @@ def _length_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list
 
 
 def _gained(ten: float, five: float, ten_of_half: float, five_of_half: float) -> float:
-    """By how much the share that longer contexts leave of the perplexity is smaller on more text."""
+    """Compute by how much the share that longer contexts leave of the perplexity is smaller on more text."""
     return ten / five - ten_of_half / five_of_half
 
 

@@ -143,7 +143,7 @@ def _table_4_5(scale: LanguageScale, seeds: int | None) -> list[Row]:
 
 
 def _table_4_6(scale: LanguageScale, seeds: int | None) -> list[Row]:
-    """Overcomplete trees of four replicas of one subtree, and of four different ones."""
+    """Return rows of overcomplete trees of four replicas of one subtree, and of four different ones."""
     names = ("adaptive", "random", "noisy")
     models = [Spec("hlbl", tree=(kind, epsilon, 4)) for kind, epsilon in (
         ("adaptive", 0.4), ("random", 0.0), ("noisy-adaptive", 0.4)

@@ -257,7 +257,7 @@ def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]
 
 
 def grown(worse: Any, better: Any, worse_before: Any, better_before: Any) -> Any:
-    """By how much a gap is larger than another."""
+    """Compute by how much a gap is larger than another."""
     return (worse - better) - (worse_before - better_before)
 
 

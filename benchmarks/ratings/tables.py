@@ -82,7 +82,7 @@ def _table_5_2(scale: RecommenderScale, seeds: int | None) -> list[Row]:
 
 
 def _random_splits(scale: RecommenderScale, seeds: int | None) -> list[Row]:
-    """Models over several random splits, each of the size or the recipe that validation chooses in the split."""
+    """Return rows of models over several random splits, each of the size or recipe that validation chooses in it."""
     tried = {title: choices.with_settings(Spec(name)) for title, (name, _) in BIASES.items()}
     tried |= {m: choices.with_settings(_sized(scale, m, 50)) for m in ("Online SVD", "Online SVD w. biases")}
     for model, sizes in choices.SIZES.items():
@@ -171,7 +171,7 @@ def _bin_columns(names: Sequence[str]) -> tuple[Column, ...]:
 
 
 def _figure_5_5(scale: RecommenderScale, seeds: int | None) -> list[Row]:
-    """Users without known ratings, in groups, each left out of one training."""
+    """Return rows of users without known ratings, in groups, each left out of one training."""
     biases = [Spec("item-bias", group=group) for group in range(scale.groups)]
     conditional = [Spec("cpmf", scale.features[100], group=group) for group in range(scale.groups)]
     return _bin_rows({"movie-bias": 1.0529, "CPMF": 1.0134}, seeded(seeds or scale.seeds, *biases, *conditional))

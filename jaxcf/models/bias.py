@@ -87,7 +87,7 @@ def solve(ratings: Ratings, config: Config) -> Params:
 def _side(
     index: NDArray[np.int32], centred: NDArray[np.float64], number: int, decay: float, prior: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For each user (or item): its diagonal entry, 1 where it has no ratings, and the sum of its ratings."""
+    """Compute for each user (or item) its diagonal entry, 1 where it has no ratings, and the sum of its ratings."""
     count = np.bincount(index, minlength=number).astype(np.float64)
     total = np.bincount(index, centred, minlength=number).astype(np.float64)
     diagonal = count + decay * (count if prior == "per-rating" else 1.0)
@@ -116,7 +116,7 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
 
 
 def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(mean + b, 1) of each user and (1, c) of each item."""
+    """Return (mean + b, 1) of each user and (1, c) of each item."""
     own, of_items = config.mean + np.asarray(params.b), np.asarray(params.c)
     return np.stack([own, np.ones_like(own)], axis=1), np.stack([np.ones_like(of_items), of_items], axis=1)
 

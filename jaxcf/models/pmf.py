@@ -259,7 +259,7 @@ def cost(config: Config, costs: None = None) -> Cost:
 
 
 def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
-    """V, [items, D]."""
+    """Return V, [items, D]."""
     return np.asarray(params.V)
 
 

@@ -50,7 +50,7 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
 
 
 def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """1 for each user, and the number of users who took each item."""
+    """Return 1 for each user, and the number of users who took each item."""
     return np.ones((users.number, 1), np.float32), np.asarray(params.positives)[:, None]
 
 

@@ -203,12 +203,12 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
 
 
 def item_vectors(params: Params, config: Config) -> NDArray[np.float32]:
-    """Y, [items, D]."""
+    """Return Y, [items, D]."""
     return np.asarray(params.Y)
 
 
 def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """X and Y."""
+    """Return X and Y."""
     return np.asarray(params.X), np.asarray(params.Y)
 
 

@@ -110,7 +110,7 @@ class Parser(argparse.ArgumentParser):
         file.flush()
 
     def options(self) -> list[str]:
-        """All option names."""
+        """Return all option names."""
         return [name for action in self._actions for name in action.option_strings if len(name) > 2]
 
 

@@ -117,7 +117,7 @@ def minutes(args: argparse.Namespace) -> float | None:
 
 
 def is_over(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
-    """Whether a training need not be gone on with: it ended by itself, or by the same `--max-minutes`."""
+    """Return whether a training need not be gone on with: it ended by itself, or by the same `--max-minutes`."""
     stopped_alike = entry["ended"] == "max-minutes" and entry["max_minutes"] == minutes(args)
     return entry["ended"] in ("done", "diverged") or stopped_alike
 

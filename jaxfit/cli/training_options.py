@@ -217,7 +217,7 @@ def print_end(trained: Trained[Any], unit: str) -> None:
 
 
 def _ended_early(info: Mapping[str, Any]) -> str:
-    """Why a training had fewer epochs than it could have had."""
+    """Say why a training had fewer epochs than it could have had."""
     recipe, epochs = info.get("recipe") or {}, info.get("epochs")
     if epochs is None or epochs >= recipe.get("epochs", epochs):
         return ""

@@ -140,12 +140,12 @@ class Layout(NamedTuple):
         return self.map(lambda rows, x: x if rows is None else _empty(x, rows), params)
 
     def in_order(self, params: Any, mesh: Mesh) -> Any:
-        """Within a compiled program: parameters with whole tables, which the compiler splits by blocks of rows."""
+        """Return, in a compiled program, parameters with whole tables, which the compiler splits by blocks of rows."""
 
         return self.map(lambda rows, x: x if rows is None else _in_order(x, rows, mesh), params)
 
     def blocks(self, weights: Any, transform: Transform, mesh: Mesh) -> Any:
-        """Within a compiled program: the same of `Weights`."""
+        """Return, in a compiled program, the same of `Weights`."""
         return self._of_tables(lambda x, rows: _in_order(x, rows, mesh), weights, transform)
 
     def parts(self, weights: Any, transform: Transform, mesh: Mesh) -> Any:

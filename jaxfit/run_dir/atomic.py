@@ -149,7 +149,7 @@ def _lock(path: Path, *, create: bool) -> int | None:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Whether an open file is still the one of that name."""
+    """Return whether an open file is still the one of that name."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
@@ -157,7 +157,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _abandoned(lock: Path) -> bool:
-    """Whether a lock file is there whose owner is gone."""
+    """Return whether a lock file is there whose owner is gone."""
     try:
         descriptor = _lock(lock, create=False)
     except OSError:
@@ -184,7 +184,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _age(path: Path) -> float:
-    """Seconds since a file or folder was made or renamed."""
+    """Return the seconds since a file or folder was made or renamed."""
     try:
         return time.time() - path.lstat().st_ctime
     except OSError:

@@ -47,7 +47,7 @@ class About(NamedTuple):
 
 
 def needs_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> bool:
-    """Whether a model is to have a new card: once it has been trained, and if a finished one has none."""
+    """Return whether a model is to have a new card: once it has been trained, and if a finished one has none."""
     # nothing need be written for a training that had finished before, perhaps on a read-only disk
     new = bool(trained.seconds) or (not (out / manifest.CARD).exists() and os.access(out, os.W_OK))
     return processes.leads() and info.get("finished", True) and new

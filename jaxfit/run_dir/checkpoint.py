@@ -206,7 +206,7 @@ def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Pat
 
 
 def every(directory: Path) -> list[Path]:
-    """All checkpoints, whole or damaged, oldest first."""
+    """List all checkpoints, whole or damaged, oldest first."""
     named = (p for p in directory.glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", p.name))
     return sorted((p for p in named if p.is_dir()), key=_number)
 

@@ -114,7 +114,7 @@ def _append(path: Path, record: dict[str, Any]) -> None:
 
 
 def _clock(seconds: float) -> str:
-    """Seconds as people read them: 2:07, 1:02:07."""
+    """Write seconds as people read them: 2:07, 1:02:07."""
     minutes, seconds = divmod(round(max(seconds, 0)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
@@ -142,7 +142,7 @@ class Bar:
             self.progress.start()
 
     def update(self, done: float, means: str, per_second: float) -> None:
-        """Training is `done` epochs in, with this epoch's metrics so far and speed."""
+        """Show that training is `done` epochs in, with this epoch's metrics so far and speed."""
         if not self.show:
             return
         now = f"{means}  {per_second:,.0f} {self.unit}/s"

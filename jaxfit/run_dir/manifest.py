@@ -143,7 +143,7 @@ def _manifest(directory: Path, files: Iterable[Path]) -> dict[str, Any]:
 
 
 def _all(directory: Path) -> list[Path]:
-    """All files in a folder and below it, but its manifest."""
+    """List all files in a folder and below it, but its manifest."""
     return [p for p in directory.rglob("*") if p.is_file() and p != directory / NAME]
 
 

@@ -257,7 +257,7 @@ def readable_info(directory: Path) -> dict[str, Any] | None:
 
 
 def has_saved(directory: Path) -> bool:
-    """Whether a training has saved parameters there."""
+    """Return whether a training has saved parameters there."""
     return bool(checkpoint.every(directory)) or (directory / PARAMETERS).is_dir()
 
 
@@ -283,7 +283,7 @@ def with_epochs_of(
 
 
 def more_epochs(directory: Path, found: dict[str, Any], recipe: Recipe) -> bool:
-    """Whether a training that has finished can go on, and is to."""
+    """Return whether a training that has finished can go on, and is to."""
     return recipe.epochs > found["recipe"]["epochs"] and bool(checkpoint.every(directory))
 
 

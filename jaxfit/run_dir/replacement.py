@@ -128,12 +128,12 @@ def _has_saved(directory: Path) -> bool:
 
 
 def _has_model(directory: Path) -> bool:
-    """Whether a folder has a model, which may be damaged, or the first stage of one."""
+    """Return whether a folder has a model, which may be damaged, or the first stage of one."""
     return any(map(metadata.has_model, _stages(directory)))
 
 
 def _infos(directory: Path) -> list[dict[str, Any]]:
-    """`config.json` of a model and of the first stage of its training, where they are readable."""
+    """Read `config.json` of a model and of the first stage of its training, where they are readable."""
     return [info for stage in _stages(directory) if (info := metadata.readable_info(stage)) is not None]
 
 

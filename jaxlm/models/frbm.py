@@ -196,7 +196,7 @@ def of_data(params: Any, batch: Batch) -> Visible:
 
 
 def drops(config: Any) -> bool:
-    """Whether there is dropout. By likelihood there is none: all examples share what words give the hidden units."""
+    """Return whether there is dropout. By likelihood there is none: all examples share what words give hidden units."""
     return bool(config.dropout) and config.objective != "likelihood"
 
 
@@ -289,7 +289,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def training_metrics(config: Any) -> tuple[Metric, ...]:
-    """How the metrics of `energy_loss` are shown."""
+    """Say how the metrics of `energy_loss` are shown."""
     return () if config.objective == "likelihood" else (Metric("reconstruction", perplexity, 2),)
 
 

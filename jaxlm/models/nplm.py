@@ -133,7 +133,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def last_layers(params: Params, context: Array, keys: Array | None, config: Config) -> Array:
-    """`last_layer` of each context of a minibatch: int32 [B, c] -> [B, N_h], or [B, N_h + N_x] if direct."""
+    """Apply `last_layer` to each context of a minibatch: int32 [B, c] -> [B, N_h], or [B, N_h + N_x] if direct."""
     return _last_layers(params, params.R[context], keys, config)
 
 

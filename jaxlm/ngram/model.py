@@ -231,7 +231,7 @@ class OrderConfig:
 
 
 def by_counting(estimate: Callable[[np.ndarray, int, int, Any], NGram]) -> ByCounting:
-    """Fitting by counting n-grams; estimate: (ids, num_words, eos, config) -> NGram."""
+    """Return a fitting by counting n-grams; estimate: (ids, num_words, eos, config) -> NGram."""
     return ByCounting(estimate=estimate, save=save, load=load)
 
 

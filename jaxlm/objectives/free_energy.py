@@ -146,7 +146,7 @@ def _by_terms(U: Array, b: Array) -> LogWeights:
 
 
 def _groups(x: Array, fill: float) -> Array:
-    """[N_h, n] -> [groups, GROUP, n]; units that fill up the last group are given `fill`."""
+    """Cut [N_h, n] into [groups, GROUP, n]; units that fill up the last group are given `fill`."""
     padded = jnp.pad(x, ((0, -x.shape[0] % GROUP), (0, 0)), constant_values=fill)
     return padded.reshape(-1, GROUP, x.shape[1])
 

@@ -56,7 +56,7 @@ def load(path: str | Path, num_words: int | None = None) -> Tree:
 
 
 def _is_text(path: str | Path) -> bool:
-    """Whether a file begins as `jaxlm tree` writes a tree as text: a word, a tab and its code."""
+    """Return whether a file begins as `jaxlm tree` writes a tree as text: a word, a tab and its code."""
     if not Path(path).is_file():  # a named pipe would be waited for
         return False
     try:

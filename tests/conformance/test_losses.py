@@ -27,7 +27,7 @@ CASES = [case for case in every(objectives=True) if case.by_sgd]
 
 
 def setup(case, place):
-    """Program, parameters before training and training data, at the model's own defaults, or at those of a toy."""
+    """Return the program, parameters before training and training data, at the model's own defaults, or at a toy's."""
     is_toy = case.record.name in {**OBJECTIVES, **TOYS[case.package]}
     key, fields = jax.random.key(3), case.fields(case.record.recipes["tuned"][1] if is_toy else {})
     if case.package is not jaxlm:
@@ -61,12 +61,12 @@ def normal(seed, leaves):
 
 
 def drops(program):
-    """Whether training leaves out some units."""
+    """Return whether training leaves out some units."""
     return any(rate for name, rate in vars(program.config).items() if name.endswith("dropout"))
 
 
 def validated_alike(program):
-    """Whether training reports what validation does."""
+    """Return whether training reports what validation does."""
     return program.loss_metrics == (program.metric,) and program.at_step is None and not drops(program)
 
 
@@ -144,7 +144,7 @@ def computed(place):
             return found
 
         def visited(params, example):
-            """How far one visit moves the parameters for each unit of the rate, and the gradient there."""
+            """Return how far one visit moves the parameters for each unit of the rate, and the gradient there."""
             rate = 1e-3
             weights = jax.tree.map(lambda x: tables.create(x, optax.identity(), by_rows=True), params)
             rates, decays = (jax.tree.map(lambda x, c=c: jnp.float32(c), params) for c in (rate, 0))

@@ -25,7 +25,7 @@ SAMPLE = [
 
 
 def marks(case):
-    """None for the first two of the sample, extended for the third, slow for all other cases."""
+    """Return no mark for the first two of the sample, extended for the third, slow for all other cases."""
     return [] if case in SAMPLE[:2] else pytest.mark.extended if case in SAMPLE else pytest.mark.slow
 
 

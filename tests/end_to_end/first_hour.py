@@ -97,7 +97,7 @@ class Hour:
 
 
 def prose(draws: np.random.Generator, lines: int) -> str:
-    """English-like sentences, one a line, of which about one in eight has a name that occurs once."""
+    """Write English-like sentences, one a line, of which about one in eight has a name that occurs once."""
     text = []
     for _ in range(lines):
         subject, other, verb = draws.choice(NOUNS), draws.choice(NOUNS), draws.choice(VERBS)
@@ -107,7 +107,7 @@ def prose(draws: np.random.Generator, lines: int) -> str:
 
 
 def write_texts(folder: Path) -> None:
-    """Texts as they come: raw prose, other languages and encodings, compressed, documents, damaged and empty files."""
+    """Write texts as they come: raw prose, other languages and encodings, compressed, documents, damaged or empty."""
     draws = np.random.default_rng(0)
     for name, lines in (("train", 300), ("valid", 60), ("test", 60)):
         (folder / f"{name}.txt").write_text(prose(draws, lines))
@@ -127,7 +127,7 @@ def write_texts(folder: Path) -> None:
 
 
 def write_ratings(folder: Path) -> None:
-    """Ratings as they come: other units, layouts and file types, swapped columns, bad lines, headers alone."""
+    """Write ratings as they come: other units, layouts and file types, swapped columns, bad lines, headers alone."""
     draws = np.random.default_rng(1)
     users, items = 60, 25
     pairs = np.stack(np.divmod(draws.permutation(users * items)[:700], items), axis=1)
@@ -161,7 +161,7 @@ def write_ratings(folder: Path) -> None:
 
 
 def language_models(hour: Hour) -> None:
-    """Raw prose: the README's five commands, words that were never seen, other encodings, languages, file types."""
+    """Try raw prose: the README's five commands, words that were never seen, other encodings, languages, file types."""
     hlbl = f"jaxlm train hlbl --tree adaptive --epsilon 0.4 --copies 2 {SMALL}"
     hour.run(f"{hlbl} --train train.txt --valid valid.txt --out runs/hlbl", "seen once become <unk>", "% of its")
     hour.run("jaxlm train kn --order 5 --train train.txt --out runs/kn5", "seen once become <unk>")
@@ -206,7 +206,7 @@ def language_models(hour: Hour) -> None:
 
 
 def recommenders(hour: Hour) -> None:
-    """Ratings in other units, layouts and file types: what was read is said, and answers come in the user's units."""
+    """Try ratings in other units, layouts and file types: it says what it read, and answers in the user's units."""
     hour.run("jaxcf split ratings.csv --scheme random --out parts")
     train = "--ratings parts/train.csv --valid parts/valid.csv --test parts/test.csv"
     hour.run(f"jaxcf train pmf {train} {SMALL} --out runs/pmf", "60 users, 25 items")

@@ -69,7 +69,7 @@ def epochs(folder):
 
 
 def stored(path):
-    """All arrays of a checkpoint, by name, without a template."""
+    """Read all arrays of a checkpoint, by name, without a template."""
     with ocp.StandardCheckpointer() as orbax:
         arrays = orbax.restore(path.absolute() / "arrays")
     return {jax.tree_util.keystr(k): np.asarray(v) for k, v in jax.tree_util.tree_leaves_with_path(arrays)}
@@ -137,7 +137,7 @@ def keep_checkpoints(monkeypatch):
 
 @pytest.fixture
 def small_chunks(monkeypatch, keep_checkpoints):
-    """One step a chunk, 15 an epoch."""
+    """Make each chunk one step, with 15 in an epoch."""
     monkeypatch.setattr(fit, "CHUNK_SECONDS", 1e-9)
     monkeypatch.setattr(fit, "time", training_process.clock())
 

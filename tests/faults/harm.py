@@ -21,7 +21,7 @@ def harmed(content: bytes, bits: int, cuts: int, rng: np.random.Generator) -> It
 
 
 def files(folder: Path) -> list[Path]:
-    """All files that are not empty in a folder and below it."""
+    """List all files that are not empty in a folder and below it."""
     return sorted(p for p in folder.rglob("*") if p.is_file() and p.stat().st_size)
 
 

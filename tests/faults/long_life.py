@@ -36,7 +36,7 @@ def corpus(num_words: int) -> Corpus:
 
 
 def ratings(num_users: int, num_items: int) -> Dataset:
-    """Ratings drawn at random: of a third of all pairs for training, and a tenth for validation."""
+    """Draw ratings at random: of a third of all pairs for training, and a tenth for validation."""
     draw = np.random.default_rng(0)
     user, item = np.divmod(draw.permutation(num_users * num_items).astype(np.int32), num_items)
     stars = draw.integers(1, 6, len(user)).astype(np.float32)

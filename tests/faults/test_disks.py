@@ -101,7 +101,7 @@ def names(place: Path) -> list[str]:
 
 
 def digest(model: str, place: Path) -> bytes:
-    """All numbers of a model."""
+    """Return all numbers of a model."""
     params = (jaxcf if program(model) == "jaxcf" else jaxlm).load(place).params
     if model == "kn":
         return b"".join(np.asarray(array).tobytes() for table in params.tables for array in table)

@@ -19,7 +19,7 @@ def _plain_lines(content: bytes) -> list[str] | None:
 
 
 def check_ratings(content: bytes, table: Any) -> None:
-    """Every line but a header is read, and what is read stands in its line."""
+    """Check that every line but a header is read, and that what is read stands in its line."""
     lines = _plain_lines(content)
     if not lines or re.fullmatch(r"\s*\d+:\s*", lines[0]):  # which makes it a file of the Netflix Prize
         return
@@ -36,7 +36,7 @@ def check_ratings(content: bytes, table: Any) -> None:
 
 
 def check_netflix(content: bytes, table: Any) -> None:
-    """Every line but the headings is read."""
+    """Check that every line but the headings is read."""
     lines = _plain_lines(content)
     if lines and re.fullmatch(r"\s*\d+:\s*", lines[0]):
         pairs = table.ratings if isinstance(table, Table) else table.pairs
@@ -52,7 +52,7 @@ def _number(field: str) -> np.float32 | None:
 
 
 def check_text(content: bytes, texts: Any) -> None:
-    """Every word is read, and every line end."""
+    """Check that every word is read, and every line end."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -66,7 +66,7 @@ def check_text(content: bytes, texts: Any) -> None:
 
 
 def check_vocabulary(content: bytes, vocabulary: Vocabulary) -> None:
-    """Every line is a word."""
+    """Check that every line is a word."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:  # it is compressed

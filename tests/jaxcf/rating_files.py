@@ -23,5 +23,5 @@ def rows(table):
 
 
 def read(*files, **options):
-    """Ratings with their times, where there are some."""
+    """Read ratings with their times, where there are some."""
     return reading.read(*files, times=True, **options)

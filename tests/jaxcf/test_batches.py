@@ -15,7 +15,7 @@ USERS, ITEMS, SCALE = 5, 7, RatingScale(1, 5, 1)
 
 
 def ratings():
-    """Unlike numbers of ratings, in mixed order; the last user has none."""
+    """Return unlike numbers of ratings, in mixed order; the last user has none."""
     user = np.array([2, 0, 1, 0, 2, 2, 3, 0, 2], np.int32)
     item = np.array([1, 0, 6, 3, 2, 6, 5, 4, 0], np.int32)
     return Ratings(user, item, np.array([1, 5, 3, 4, 2, 5, 1, 3, 4], np.float32))
@@ -26,7 +26,7 @@ def config(**changes):
 
 
 def normal(shapes):
-    """Random parameters."""
+    """Draw random parameters."""
     rng = np.random.default_rng(0)
     return jax.tree.map(lambda s: rng.normal(size=s.shape).astype(np.float32), shapes)
 

@@ -27,7 +27,7 @@ def draws():
 
 
 def newcomers():
-    """Ratings of three new users, the last of which has none; further rated items of the first and of the last."""
+    """Return ratings of three new users, the last with none; further rated items of the first and of the last."""
     ratings = Ratings(
         np.array([0, 1, 0, 0, 1], np.int32), np.array([4, 4, 2, 9, 0], np.int32), np.array([5, 2, 4, 1, 3], np.float32)
     )  # fmt: skip

@@ -58,7 +58,7 @@ def of_biases(data, truth, users, items):
 
 
 def rmse(predicted, data):
-    """RMSE of clipped predictions on the test, in stars."""
+    """Compute the RMSE of clipped predictions on the test, in stars."""
     error = data.catalogue.scale.clip(np.asarray(predicted, np.float64)) - data.test.stars
     return float(np.sqrt(np.mean(error**2)))
 

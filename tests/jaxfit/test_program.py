@@ -143,7 +143,7 @@ class Noisy(NamedTuple):
 
 
 def shared_noise():
-    """Pushes rows drawn for each minibatch, the same on all devices, towards zero."""
+    """Return a program that pushes rows drawn for each minibatch, the same on all devices, towards zero."""
 
     def at_step(batch, key, fraction, config):
         return Noisy(batch, jax.random.randint(key, (4,), 0, toy.NUM_ROWS))
@@ -190,7 +190,7 @@ class Windows(NamedTuple):
 
 
 def recurrent(noise=0.0):
-    """Predicts x[t] from a running state h <- tanh(a h + b x[t])."""
+    """Return a program that predicts x[t] from a running state h <- tanh(a h + b x[t])."""
 
     def score(params, given, config):
         (x,), carry = given

@@ -49,7 +49,7 @@ def test_free_energy_sums_over_the_hidden_states():
 
 
 def pairs(which):
-    """Two draws each, [n, 2]: of one key, neighbouring numbers; of neighbouring keys, the same number; of both."""
+    """Draw pairs, [n, 2]: of one key, neighbouring numbers; of neighbouring keys, the same number; of both."""
     words = jnp.stack([jnp.zeros(1 << 18, jnp.uint32), jnp.arange(1 << 18, dtype=jnp.uint32)], axis=1)
     one, many = jax.random.key(3), jax.random.wrap_key_data(words)
     drawn = {
@@ -118,7 +118,7 @@ def test_a_long_chain_samples_the_models_distribution():
 
 @pytest.fixture(scope="module")
 def gradients():
-    """CD-T's gradient by W of every chain, from one visible state: [DRAWS, V, H]; T is traced."""
+    """Compute CD-T's gradient by W of every chain, from one visible state: [DRAWS, V, H]; T is traced."""
     data = np.array([1.0, 0.0, 1.0], np.float32)
 
     def one(key, steps):

@@ -68,7 +68,7 @@ def main(port: str, me: str, folder: str, trouble: str) -> int:
 
 
 def get_into_trouble(place: Path, me: int) -> None:
-    """All that may happen to process 1, and what process 0 says of it."""
+    """Try all that may happen to process 1, and what process 0 says of it."""
     real, chunks = fit._check_finite, []
 
     def check(trainer: Trainer, directory: Path | None) -> None:

@@ -59,7 +59,7 @@ def counted(texts):
 
 @pytest.fixture(scope="module")
 def fitted(ids):
-    """scikit-learn's own model of blocks of W events."""
+    """Fit scikit-learn's own model to blocks of W events."""
     blocks = [[w for w in ids[i : i + W] if w != EOS] for i in range(0, len(ids), W)]
     model = decomposition.LatentDirichletAllocation(K, random_state=5)
     return model.fit(counted([np.array(block, int) for block in blocks]))

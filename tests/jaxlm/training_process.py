@@ -67,7 +67,7 @@ def main(folder: Path, come: Event, moment: str | None = None, count: int = 1) -
 
 
 def clock() -> SimpleNamespace:
-    """In place of the module `time`: seconds that pass by being asked for, once or twice a chunk."""
+    """Return what takes the place of the module `time`: seconds that pass by being asked for, once or twice a chunk."""
     ticks = iter(range(10**9))
     return SimpleNamespace(monotonic=lambda: float(next(ticks)), perf_counter=time.perf_counter)
 

@@ -15,7 +15,7 @@ def load(name: str) -> Any:
 
 
 def missing(name: str) -> str | None:
-    """Why a module cannot be used, or None."""
+    """Say why a module cannot be used; None where it can."""
     try:
         load(name)
     except ImportError as error:

@@ -57,7 +57,7 @@ class Config:
 
 
 def covariance(config: Config) -> NDArray[np.float32] | None:
-    """P of `jaxcf.models.rbm.chains.gradient`: [K, K]; None where ratings are independent."""
+    """Return P of `jaxcf.models.rbm.chains.gradient`: [K, K]; None where ratings are independent."""
     if not config.smooth:
         return None
     k = np.arange(config.num_values)

@@ -39,7 +39,7 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) -> Params:
-    """Parameters before training: small Gaussian weights, and biases that give each movie's own rating frequencies.
+    """Draw small Gaussian weights before training, with biases that give each movie's own rating frequencies.
 
     Weights of movies without training ratings, which nothing would move, are 0, the prior's mean.
     known: the training ratings, whose levels 0 … K-1 are `values`. Differs: the thesis does not state its initial
@@ -204,7 +204,7 @@ def cost(config: Config, costs: NDArray[np.int64]) -> Cost:
 
 
 def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
-    """W of each item, less its mean over the item's ratings, which no rating tells apart: [items, K N_h]."""
+    """Return W of each item, less its mean over the item's ratings, which no rating tells apart: [items, K N_h]."""
     W = np.asarray(params.W).reshape(config.num_items, config.num_values, -1)
     return (W - W.mean(axis=1, keepdims=True)).reshape(config.num_items, -1)
 

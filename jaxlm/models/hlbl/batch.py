@@ -58,7 +58,7 @@ def num_examples(data: Data) -> int:
 
 
 def costs(data: Data) -> NDArray[np.unsignedinteger]:
-    """int[N, 3]: hot tiles, cold tiles and codes of each example of the text."""
+    """Count the hot tiles, cold tiles and codes of each example of the text: int[N, 3]."""
     offsets = (data.hot.start, data.cold.start, data.word_codes)
     per_word = np.stack([np.diff(np.asarray(x)) for x in offsets], axis=1)
     words = np.asarray(data.text.words)[: int(data.text.events)]

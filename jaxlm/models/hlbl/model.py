@@ -162,7 +162,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def texts_over(tree: Tree, config: Config, eos: int) -> Callable[[np.ndarray], Data]:
-    """`make_data` of any number of texts, over one tree, whose tables are made once, when first needed."""
+    """Return `make_data` of any number of texts, over one tree, whose tables are made once, when first needed."""
 
     @cache
     def tables() -> Data:

@@ -157,7 +157,7 @@ def word_features(corpus: Corpus, counts: np.ndarray, bootstrap: Path, cluster: 
 
 @partial(jax.jit, static_argnames="config")
 def predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
-    """For each word the sum of r̂ over the contexts it follows, [N_w, N_f] (§4.4)."""
+    """Sum r̂ for each word over the contexts it follows, [N_w, N_f] (§4.4)."""
     size = text.events
 
     def step(i: Array, sums: Array) -> Array:

@@ -13,7 +13,7 @@ UNITS = 400
 
 
 def alike(figure, seeded=True):
-    """Scores that are the same on each unit: resampling does not change the figure."""
+    """Return scores that are the same on each unit: resampling does not change the figure."""
     return Scores(np.full(50, figure), np.ones(50), np.asarray, seeded)
 
 

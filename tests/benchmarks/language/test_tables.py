@@ -27,7 +27,7 @@ def place(shared_place):
 
 @pytest.fixture(scope="module")
 def made(place) -> tuple[dict[str, dict], str]:
-    """All tables of the thesis, by one command, and what it printed."""
+    """Make all tables of the thesis, by one command, and return what it printed, too."""
     results, out, _ = place.tables(*(name for name in TABLES if name.startswith("table-")))
     return results, out
 

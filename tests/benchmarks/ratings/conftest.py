@@ -14,7 +14,7 @@ def place(shared_place):
 
 @pytest.fixture(scope="session")
 def results(place) -> dict[str, dict]:
-    """Everything of the thesis, by one command."""
+    """Make everything of the thesis, by one command."""
     return place.tables(*(name for name in TABLES if name != "recipe-choice"))[0]
 
 

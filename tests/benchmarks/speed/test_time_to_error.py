@@ -46,7 +46,7 @@ def _fast(monkeypatch):
 
 @pytest.fixture
 def in_this_process(monkeypatch):
-    """Trainings without a process of their own."""
+    """Train without a process for each training."""
 
     def measure(program, model, data, options, cache):
         return fresh_process.train(program, model, str(data), options, began=time.time())

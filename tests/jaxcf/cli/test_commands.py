@@ -20,7 +20,7 @@ def run(capsys, *argv):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Ratings of 30 users and 12 items with ids that are text, split in two, and titles."""
+    """Write ratings of 30 users and 12 items with ids that are text, split in two, and titles."""
     folder = tmp_path_factory.mktemp("ratings")
     draws = np.random.default_rng(0)
     lines = [

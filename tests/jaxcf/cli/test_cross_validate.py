@@ -12,7 +12,7 @@ RATINGS = ("--ratings", "all.csv")
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
-    """Ratings of 30 users and 25 items, some of which have a single one."""
+    """Write ratings of 30 users and 25 items, some of which have a single one."""
     draws = np.random.default_rng(0)
     pairs = np.concatenate([draws.permutation(600)[:300], [623, 649]])
     rows = [f"u{pair % 25},{pair // 25},{draws.integers(1, 6)}" for pair in pairs.tolist()]

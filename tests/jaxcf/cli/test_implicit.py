@@ -18,7 +18,7 @@ def run(capsys, *argv):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Ratings of 1 to 5 stars by 24 users of two tastes, in two parts; and who took what, as pairs, some repeated."""
+    """Write ratings of 1 to 5 stars by 24 users of two tastes, in two parts; who took what, as pairs, some repeated."""
     folder, rng = tmp_path_factory.mktemp("taken"), np.random.default_rng(0)
     rows = [
         (f"u{u}", f"i{i}", 5 - (u + i) % 2 * 3 - rng.integers(0, 2))

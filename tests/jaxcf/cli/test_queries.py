@@ -34,7 +34,7 @@ def write(path, rows, header="user,item,stars"):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Ratings of 40 users (train, test), of two new users (known, test), of two new items; and pairs."""
+    """Write ratings of 40 users (train, test), of two new users (known, test), of two new items; and pairs."""
     folder = tmp_path_factory.mktemp("ratings")
     draws = np.random.default_rng(0)
     rows = [

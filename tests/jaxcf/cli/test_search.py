@@ -18,7 +18,7 @@ SMALL = ("--batch-size", "100", "--epochs", "2", "--num-features", "3")
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
-    """Ratings of 40 users and 20 items, the sum of a taste of each and noise."""
+    """Write ratings of 40 users and 20 items, the sum of a taste of each and noise."""
     draws = np.random.default_rng(0)
     taste = draws.normal(size=40)[:, None] + draws.normal(size=20)
     stars = np.clip(np.round(3 + taste + draws.normal(scale=0.5, size=taste.shape)), 1, 5).astype(int)

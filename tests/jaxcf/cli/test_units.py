@@ -46,7 +46,7 @@ def test_the_unit_is_a_star_on_stars_and_follows_counts():
 
 @pytest.fixture(scope="module")
 def percent(tmp_path_factory):
-    """Ratings from 0 to 100, of 20 users and 15 items."""
+    """Write ratings from 0 to 100, of 20 users and 15 items."""
     draws, file = np.random.default_rng(0), tmp_path_factory.mktemp("percent") / "ratings.csv"
     rows = [f"u{u},i{i},{draws.integers(0, 101)}" for u in range(20) for i in range(15)]
     file.write_text("user,item,rating\n" + "\n".join([*rows, "u0,new,0", "u1,new,100"]) + "\n")

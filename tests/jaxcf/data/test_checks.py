@@ -11,7 +11,7 @@ from rating_files import write_file
 
 
 def unequal(num_users=300, num_items=600, least=20):
-    """Pairs of which every user has at least some, and many items have few, as published data have."""
+    """Draw pairs of which every user has at least some, and many items have few, as published data have."""
     draws = np.random.default_rng(0)
     weight = 1 / np.arange(1, num_items + 1) ** 2.0
     items = [

@@ -39,7 +39,7 @@ def in_pieces(tmp_path, monkeypatch):
 
 
 def lines(seed=0, repeated=True):
-    """Ratings of 200 users and 40 items, whose later lines have ids that the first ones lack; with repeated pairs."""
+    """Draw ratings of 200 users and 40 items, whose later lines have ids that the first lack; with repeated pairs."""
     rng = np.random.default_rng(seed)
     pair = np.sort(rng.integers(0, 8000, NUMBER)) if repeated else rng.permutation(8000)[:NUMBER]
     stars = rng.integers(2, 11, NUMBER) / 2

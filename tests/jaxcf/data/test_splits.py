@@ -14,7 +14,7 @@ KEY = jax.random.key(0)
 
 @pytest.fixture(scope="module")
 def ratings():
-    """Users with 1 to 40 ratings, in random order, many at the same time; stars are row numbers."""
+    """Draw users with 1 to 40 ratings, in random order, many at the same time; stars are row numbers."""
     rng = np.random.default_rng(0)
     user = rng.permutation(np.repeat(np.arange(41, dtype=np.int32), np.arange(41)))
     size = len(user)

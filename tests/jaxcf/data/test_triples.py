@@ -10,7 +10,7 @@ NUMBERS = [0, 1, 40, 63, 64, 65, 100, 4096, 5000]
 
 
 def user_after_user(number):
-    """Ratings in the order of 1000 users, each of an item of its own."""
+    """Return ratings in the order of 1000 users, each of an item of its own."""
     users = np.repeat(np.arange(1000, dtype=np.int32), 1 + number // 200)[:number]
     return Ratings(users, np.arange(number, dtype=np.int32), np.arange(number, dtype=np.float32))
 

@@ -11,7 +11,7 @@ USERS, ITEMS, N = 30, 20, 200
 
 
 def ratings():
-    """Random triples; the last user and the last item have none."""
+    """Draw random triples; the last user and the last item have none."""
     rng = np.random.default_rng(0)
     user, item = rng.integers(0, USERS - 1, N), rng.integers(0, ITEMS - 1, N)
     stars = rng.integers(1, 6, N).astype(np.float32)

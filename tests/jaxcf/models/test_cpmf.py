@@ -27,7 +27,7 @@ DECAYS = cpmf.Params(Y=0.3, V=0.2, W=0.15, b=0.1, c=0.4)
 
 
 def ratings():
-    """Each user has rated some of the items, once each; the last user none; the first item is rated by nobody."""
+    """Draw ratings of some items by each user, once each; the last user rates none; nobody rates the first item."""
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((USERS - 1, ITEMS - 1)) < 0.6)
     stars = rng.integers(1, 6, len(user)).astype(np.float32)
@@ -58,7 +58,7 @@ gather = jax.jit(user_batches.gather, static_argnums=(2, 3))
 
 
 def everybody(config, data):
-    """All users as one minibatch, with some padding."""
+    """Gather all users as one minibatch, with some padding."""
     return gather(data, np.arange(USERS, dtype=np.int32), (48, 56), config)
 
 

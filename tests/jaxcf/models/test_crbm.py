@@ -154,7 +154,7 @@ def test_per_rating_decay_counts_each_use():
 
 @pytest.fixture(scope="module")
 def telling():
-    """Users of two tastes, of which few ratings are known: the rated items reveal the taste."""
+    """Draw users of two tastes, of which few ratings are known: the rated items reveal the taste."""
     rng = np.random.default_rng(0)
     users, items = 200, 24
     taste, kind = rng.integers(0, 2, users), np.arange(items) % 2

@@ -36,7 +36,7 @@ def params():
 
 @pytest.fixture(scope="module")
 def users():
-    """Thirty ratings of five users; a sixth user has none."""
+    """Draw thirty ratings of five users; a sixth user has none."""
     rng = np.random.default_rng(2)
     pair = rng.permutation((USERS - 1) * ITEMS)[:30]
     user, item = (np.asarray(x, np.int32) for x in np.divmod(pair, ITEMS))
@@ -45,7 +45,7 @@ def users():
 
 
 def of_user(users, user):
-    """Its movies and ratings."""
+    """Return its movies and ratings."""
     at = slice(*np.asarray(users.known.offsets)[user : user + 2])
     return users.known.item[at], users.known.value[at].astype(np.int32)
 

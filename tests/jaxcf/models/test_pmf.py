@@ -21,7 +21,7 @@ DECAYS = {"U": 0.3, "V": 0.2, "b": 0.1, "c": 0.4}
 
 
 def ratings(number=40, users=USERS, items=ITEMS, seed=0):
-    """Random triples; users and items come again and again."""
+    """Draw random triples; users and items come again and again."""
     rng = np.random.default_rng(seed)
     stars = rng.integers(1, 6, number).astype(np.float32)
     user, item = rng.integers(0, users, number), rng.integers(0, items, number)

@@ -217,7 +217,7 @@ def dense(b, grads):
 
 @functools.partial(jax.jit, static_argnums=3)
 def by_rows(b, weight, keys, config):
-    """Loss, metrics and gradient by differentiation."""
+    """Compute loss, metrics and gradient by differentiation."""
     loss = jax.value_and_grad(rbm.batch_loss, has_aux=True)
     (total, metrics), grads = loss(read(PARAMS, b), b, weight, keys, config)
     return total, metrics, dense(b, grads.rows)
@@ -225,7 +225,7 @@ def by_rows(b, weight, keys, config):
 
 @functools.partial(jax.jit, static_argnums=3)
 def by_parts(weights, b, keys, config):
-    """Metrics and gradient by the rules."""
+    """Compute metrics and gradient by the rules."""
     _, metrics, parts = gradient(weights, b, WEIGHT, keys, config)
     return metrics, dense(b, parts)
 

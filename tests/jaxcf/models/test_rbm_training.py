@@ -113,7 +113,7 @@ def test_resume_between_two_capacities_matches_uninterrupted_run(data, tmp_path,
 
 @pytest.fixture(scope="module")
 def tastes():
-    """Users of two tastes, which half of the movies please, and half of the ratings held out."""
+    """Draw users of two tastes, which half of the movies please, and half of the ratings held out."""
     rng = np.random.default_rng(0)
     users, items = 200, 24
     taste, kind = rng.integers(0, 2, users), np.arange(items) % 2

@@ -27,7 +27,7 @@ DECAY = {"U": 0.2, "V": 0.3, "b": 0.05, "c": 0.4}
 
 
 def ratings():
-    """Ratings from two factors and noise; the last user and the last item have none, the first user very many."""
+    """Draw ratings from two factors and noise; the last user and the last item have none, the first user very many."""
     rng = np.random.default_rng(0)
     U, V = rng.normal(size=(USERS, 2)), rng.normal(size=(ITEMS, 2))
     user = np.concatenate([np.zeros(150, np.int64), rng.integers(0, USERS - 1, 450)])

@@ -42,7 +42,7 @@ def start(home, **more):
 
 
 def said(process):
-    """Folder, whether a program was read from it, the program's result; lines on standard error."""
+    """Return the folder, whether a program was read from it, the program's result; lines on standard error."""
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     return out.split(), err.splitlines()

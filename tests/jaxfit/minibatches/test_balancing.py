@@ -8,7 +8,7 @@ from jaxfit.minibatches.balancing import balanced
 
 
 def sizes(number, seed=0):
-    """As the number of ratings of users: the largest of 1000 is some 40 times the mean."""
+    """Draw sizes as the number of ratings of users: the largest of 1000 is some 40 times the mean."""
     return np.clip(10 ** np.random.default_rng(seed).normal(2, 0.6, number), 5, 5000).astype(np.int16)
 
 

@@ -17,7 +17,7 @@ NAMES = [f"w{i}" for i in range(12)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Files of counts, whose two halves of words do not mix, and a model of them."""
+    """Write files of counts, whose two halves of words do not mix, and train a model of them."""
     folder, rng = tmp_path_factory.mktemp("documents"), np.random.default_rng(0)
     (folder / "vocab").write_text("".join(f"{name} 3\n" for name in NAMES))
     for name, number in {"train": 80, "valid": 20, "test": 20}.items():

@@ -246,7 +246,7 @@ def test_a_representation_is_the_last_hidden_layer_after_all_words(layers, activ
 
 
 def topics_corpus(num_words=24, topics=3):
-    """Documents of one topic each, whose words are drawn evenly from those of the topic."""
+    """Draw documents of one topic each, whose words are drawn evenly from those of the topic."""
     rng = np.random.default_rng(0)
     counts, width = np.zeros((300, num_words), np.int64), num_words // topics
     for row, topic in zip(counts, rng.integers(topics, size=len(counts)), strict=True):

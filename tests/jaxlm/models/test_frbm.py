@@ -161,7 +161,7 @@ def squared_distance(samples, expected):
 
 
 def exceeds(one, other=(0.0, 0.0)):
-    """Whether an estimate is larger than another, or than 0: a one-sided z-test at p = 1e-4."""
+    """Return whether an estimate is larger than another, or than 0: a one-sided z-test at p = 1e-4."""
     return (one[0] - other[0]) / np.hypot(one[1], other[1]) > norm.isf(1e-4)
 
 

@@ -59,7 +59,7 @@ ALL_TREES_AND_MATRICES = pytest.mark.parametrize(
 
 
 def codes_of(children):
-    """For each word, its codes: lists of (node, sign) from the root."""
+    """Return for each word its codes: lists of (node, sign) from the root."""
     codes = {}
 
     def walk(node, path):

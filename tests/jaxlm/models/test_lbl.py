@@ -27,7 +27,7 @@ def float64():
 
 
 def random_params(config, seed=0):
-    """Parameters large enough that every probability matters."""
+    """Draw parameters large enough that every probability matters."""
     rng = np.random.default_rng(seed)
     shapes = jax.eval_shape(lambda key: lbl.init(key, config, np.ones(config.num_words)), jax.random.key(0))
     return jax.tree.map(lambda x: 0.7 * rng.normal(size=x.shape), shapes)

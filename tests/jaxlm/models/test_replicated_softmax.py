@@ -308,7 +308,7 @@ def test_the_schedule_divides_training_into_equal_parts():
 
 
 def topics_corpus(num_words=24, topics=3, documents=400, seed=0):
-    """Documents of one topic each, whose words are drawn evenly from those of the topic."""
+    """Draw documents of one topic each, whose words are drawn evenly from those of the topic."""
     rng = np.random.default_rng(seed)
     counts = np.zeros((documents, num_words), np.int64)
     of = rng.integers(topics, size=documents)

@@ -51,7 +51,7 @@ def lines_of(ids):
 
 
 def windows_by_loop(lines, radius=lambda: WINDOW):
-    """For each word in turn, the words around it."""
+    """Return for each word in turn the words around it."""
     found = []
     for line in lines:
         for place, word in enumerate(line):

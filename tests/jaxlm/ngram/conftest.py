@@ -9,7 +9,7 @@ VOCAB_SIZE, EOS = 40, 0
 
 @pytest.fixture(scope="session")
 def text() -> np.ndarray:
-    """4,000 events over 40 words; word 39, the last, never occurs, and word 0 is the line end."""
+    """Draw 4,000 events over 40 words; word 39, the last, never occurs, and word 0 is the line end."""
     rank = np.arange(1, VOCAB_SIZE)
     logits = -1.2 * np.log(rank)
     first = np.asarray(jax.random.categorical(jax.random.key(0), logits, shape=(4000,)))

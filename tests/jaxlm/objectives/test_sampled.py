@@ -28,7 +28,7 @@ def config(**options):
 
 
 def normalized(seed=0):
-    """Vectors, biases and z, whose probabilities exp s sum to 1, as noise-contrastive estimation has them."""
+    """Draw vectors, biases and z, whose probabilities exp s sum to 1, as noise-contrastive estimation has them."""
     rng = np.random.default_rng(seed)
     V, b, z = rng.normal(size=(N_W, D)), rng.normal(size=N_W), rng.normal(size=D)
     return jnp.asarray(V), jnp.asarray(b - np.log(np.exp(V @ z + b).sum())), jnp.asarray(z)

@@ -22,7 +22,7 @@ def read_answers(tmp_path, text):
 
 
 def two_models(seed, questions=60, choices=4):
-    """Scores of two models, each of which knows the answers to some questions; the second's are larger numbers."""
+    """Draw scores of two models, each of which knows the answers to some questions; the second's are larger numbers."""
     rng = np.random.default_rng(seed)
     first, second = rng.normal(size=(2, questions, choices))
     answers = rng.integers(choices, size=questions)

@@ -11,7 +11,7 @@ EOS, NUM_WORDS = 0, 5
 
 
 def _text(seed: int, lines: int) -> np.ndarray:
-    """Lines of one to six words of four."""
+    """Draw lines of one to six words of four."""
     rng = np.random.default_rng(seed)
     return np.concatenate([[*rng.integers(1, NUM_WORDS, rng.integers(1, 7)), EOS] for _ in range(lines)]).astype(
         np.int32
@@ -44,7 +44,7 @@ def test_events_on_which_a_model_is_most_ahead() -> None:
 
 
 def _on_lines(ids: np.ndarray) -> list[list[str]]:
-    """Each event with all that is before it on its line, and the line's beginning."""
+    """Return each event with all that is before it on its line, and the line's beginning."""
     found, line = [], ["<s>"]
     for word in ids.tolist():
         line = [*line, str(word)]

@@ -35,7 +35,7 @@ def distance(hypothesis, reference):
 
 
 def random_lists(seed, lists=12, size=7):
-    """Features of random lists, and errors that the features tell something of."""
+    """Draw features of random lists, and errors that the features tell something of."""
     rng = np.random.default_rng(seed)
     errors = [rng.integers(0, 6, size + i % 3) for i in range(lists)]
     tables = [rng.normal(size=(len(wrong), 4)) - 0.3 * wrong[:, None] * [1, 0.5, 0, 0.2] for wrong in errors]

@@ -7,7 +7,7 @@ from jaxlm.tasks.retrieval import RECALLS, retrieve
 
 
 def by_hand(queries, database, query_labels, labels, recalls):
-    """Precision at levels of recall, document by document."""
+    """Compute precision at levels of recall, document by document."""
     rows = []
     for vector, wanted in zip(queries, query_labels, strict=True):
         cosines = [vector @ other / np.linalg.norm(vector) / np.linalg.norm(other) for other in database]

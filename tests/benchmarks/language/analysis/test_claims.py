@@ -73,7 +73,7 @@ def _answers(name: str, log_probs: LogProbs, seeds: int = 3) -> dict[str, str]:
 def _by_bin(
     of_words: frequency.Words, is_first: Callable[[Spec], bool], ahead: Callable[[np.ndarray], np.ndarray]
 ) -> LogProbs:
-    """Predictions of which the first models are ahead of others by so many nats in the bins 1 to 10 of words."""
+    """Make predictions of which the first models lead others by so many nats in the bins 1 to 10 of words."""
 
     def log_probs(store: LanguageStore, spec: Spec, part: str) -> np.ndarray:
         text, counts = getattr(store.corpus, part), store.corpus.word_counts() + 1.0

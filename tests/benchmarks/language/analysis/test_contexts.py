@@ -17,7 +17,7 @@ WORDS = Vocabulary(("<eos>", UNK, *(f"w{i}" for i in range(20))))
 
 
 def _lines(seed: int, number: int) -> np.ndarray:
-    """Lines of four to nine words, some of them unknown."""
+    """Draw lines of four to nine words, some of them unknown."""
     rng = np.random.default_rng(seed)
     return np.concatenate([[*rng.integers(1, 22, rng.integers(4, 10)), 0] for _ in range(number)]).astype(np.int32)
 

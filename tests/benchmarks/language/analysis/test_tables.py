@@ -34,7 +34,7 @@ def place(shared_place):
 
 @pytest.fixture(scope="module")
 def results(place) -> dict[str, dict]:
-    """All analyses, by one command."""
+    """Make all analyses, by one command."""
     found, _, _ = place.tables(*TABLES)
     return found
 

@@ -77,7 +77,7 @@ class Routed(NamedTuple):
 
 
 def _routes(ids: list[Any], layout: Layout | None) -> list[row_exchange.Route | None]:
-    """Make for each parameter the route of the rows that are read, if it is split; once for the same ids."""
+    """Make the route of the rows that are read, for each parameter that is split; one route for the same ids."""
     if layout is None:
         return [None] * len(ids)
     made: dict[tuple[int, int], row_exchange.Route] = {}

@@ -238,7 +238,7 @@ DOCUMENTS = {
     for d in (
         _NEWSGROUPS,
         replace(
-            _NEWSGROUPS, name="20news-counts", title=f"{_NEWSGROUPS.title}, counts of words not replaced",
+            _NEWSGROUPS, name="20news-counts", title=f"{_NEWSGROUPS.title}, counts as they are",
             load=partial(document_sets.newsgroups, log_counts=False),
         ),
         DataSet(

@@ -258,7 +258,7 @@ class RatingStore(Store):
         return Outcome(trained.seconds, len(data.train.user), predictions, decided)
 
     def _stars(self, spec: Spec, model: Model, ratings: Ratings) -> np.ndarray:
-        """Predict ratings; for users left out, from which movies these rated in all of training alone."""
+        """Predict ratings; those of users left out of training by which movies they rated in it, and nothing else."""
         predictor = model.predictor
         if spec.group is not None:
             known, ratings = (take(p, self.groups[p.user] == spec.group) for p in (self.data.train, ratings))

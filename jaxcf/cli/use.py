@@ -16,7 +16,7 @@ from jaxfit.cli.command import add_model, note, output, print_answer, required
 from jaxfit.cli.parser import Parser
 from jaxfit.run_dir import manifest
 from jaxfit.run_dir.journal import Journal
-from jaxfit.run_dir.metadata import read_info, require_types
+from jaxfit.run_dir.metadata import read_config, read_info, require_types
 
 FORMS = (*export.FORMATS, "hub")
 
@@ -93,6 +93,7 @@ def run_info(args: argparse.Namespace) -> None:
     if args.plot:
         learning_curve.draw(history, f"{record.name} ({Path(args.directory).name})", args.plot, args.directory)
     require_types(info, {"finished": bool, "data": dict, "config": dict}, Path(args.directory))
+    read_config(record.config, info, Path(args.directory))  # it raises where a setting is not one
     sizes = dict.fromkeys(("users", "items", "training ratings"), int)
     require_types(info["data"], {**sizes, "scale": tuple[float, float, float]}, Path(args.directory))
     validation = next(
@@ -106,14 +107,17 @@ def run_info(args: argparse.Namespace) -> None:
     data, kinds = info["data"], ("positives", "counts") if record.implicit else ("ratings", "stars")
     print(f"model         {record.name}, {data['users']:,} users, {data['items']:,} items")
     for title, name in (("settings", "config"), ("recipe", "recipe")):
-        if info.get(name):
-            print(f"{title:13} {options.listed(info[name], FROM_DATA)}")
+        if shown := options.listed(info.get(name) or {}, FROM_DATA):
+            print(f"{title:13} {shown}")
     print(f"trained on    {data['training ratings']:,} {kinds[0]}; {kinds[1]}: {RatingScale(*data['scale'])}")
-    if not info["finished"]:
-        print(f"training      {info.get('diverged') or 'not finished: go on with it by --resume'}")
-    elif validation is not None:
+    parts = []
+    if validation is not None:
         clipped = " (not clipped)" if validation == "validation RMSE" else ""
-        print(f"training      {info['epochs']} epochs, {validation} {info[validation]:.4f}{clipped}")
+        parts = [f"{info['epochs']} epochs", f"{validation} {info[validation]:.4f}{clipped}"]
+    if not info["finished"]:
+        parts.append(info.get("diverged") or "not finished: go on with it by --resume")
+    if parts:
+        print(f"training      {', '.join(parts)}")
 
 
 def run_export(args: argparse.Namespace) -> None:

@@ -184,7 +184,7 @@ def print_json(result: dict[str, Any]) -> None:
 def print_answer(args: argparse.Namespace, model: str, answer: dict[str, Any]) -> None:
     """Print what a command says of a trained model as a line of JSON, which first names command, folder and model.
 
-    model: its name in the registry.
+    model: the name of its record.
     """
     print_json({"command": args.command, "directory": args.directory, "model": model, **answer})
 

@@ -116,7 +116,7 @@ def show(value: Any) -> str:
 
 
 def listed(values: Mapping[str, Any], but: Collection[str] = ()) -> str:
-    """Return values by name as a user would type them, "batch_size 100, rate 0.1"; but: names to leave out."""
+    """Return values by name in a line, "batch_size 100, rate 0.1", without those of None; but: names to leave out."""
     shown = {name: show(value) for name, value in values.items() if name not in but}
     return ", ".join(f"{name} {value}" for name, value in shown.items() if value)
 

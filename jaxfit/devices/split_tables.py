@@ -145,7 +145,7 @@ class Layout(NamedTuple):
         return self.map(lambda rows, x: x if rows is None else _in_order(x, rows, mesh), params)
 
     def blocks(self, weights: Any, transform: Transform, mesh: Mesh) -> Any:
-        """Return, in a compiled program, the same of `Weights`."""
+        """Return, in a compiled program, `Weights` with whole tables, split as by `in_order`."""
         return self._of_tables(lambda x, rows: _in_order(x, rows, mesh), weights, transform)
 
     def parts(self, weights: Any, transform: Transform, mesh: Mesh) -> Any:

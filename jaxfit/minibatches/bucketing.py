@@ -119,7 +119,7 @@ def _usual_of(histogram: np.ndarray, shard_size: int) -> float:
 
 
 def capacity_step(most: float) -> int:
-    """Round `most` up to one of 128, 144, 160, …: few values, so that few programs are compiled."""
+    """Round `most` up to the next of 128, 144, 160, …: few values, so that few programs are compiled."""
     octaves = np.ceil(8 * np.log2(max(most, LEAST) / LEAST)) / 8
     return int(-(-(LEAST * 2**octaves) // 8) * 8)
 

@@ -114,7 +114,7 @@ def _append(path: Path, record: dict[str, Any]) -> None:
 
 
 def _clock(seconds: float) -> str:
-    """Write seconds as people read them: 2:07, 1:02:07."""
+    """Format seconds as people read them: 2:07, 1:02:07."""
     minutes, seconds = divmod(round(max(seconds, 0)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -172,7 +172,7 @@ def _changed(directory: Path, listed: dict[str, tuple[str, int | None]], *, read
 
 
 def _mark(directory: Path, listed: Iterable[str]) -> Path | None:
-    """Return the file that exists if files in this state were found whole; None where they have just changed."""
+    """Return the path that is a file once files in this state were found whole; None where they have just changed."""
     digest, newest = hashlib.sha256(), 0
     try:
         for name in (NAME, *listed):

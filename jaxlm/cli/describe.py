@@ -51,8 +51,8 @@ def run_info(args: argparse.Namespace) -> None:
     print(f"model         {model.name}, {len(model.vocabulary):,} words")
     decided = {f.name for f in dataclasses.fields(model.config) if f.metadata.get("decided")}  # by the data
     for title, name in (("settings", "config"), ("recipe", "recipe")):
-        if model.info.get(name):
-            print(f"{title:13} {options.listed(model.info[name], decided)}")
+        if shown := options.listed(model.info.get(name) or {}, decided):
+            print(f"{title:13} {shown}")
     data = model.info.get("corpus")
     if data:
         print(f"trained on    {data['name']}, {data['training events']:,} events")

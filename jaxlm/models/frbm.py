@@ -289,7 +289,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def training_metrics(config: Any) -> tuple[Metric, ...]:
-    """Say how the metrics of `energy_loss` are shown."""
+    """Return how the metrics of `energy_loss` are shown."""
     return () if config.objective == "likelihood" else (Metric("reconstruction", perplexity, 2),)
 
 

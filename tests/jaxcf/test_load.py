@@ -142,6 +142,7 @@ DATA = {"users": 40, "items": 20, "training ratings": 9, "scale": [1, 5, 1]}
     [
         {"data": {}}, {"data": []}, {"data": {"users": "40"}}, {"data": DATA | {"scale": [1, 5]}},
         {"data": DATA, "epochs": "3"}, {"data": DATA, "config": 3},
+        {"data": DATA, "config": {"init_scale": {"a": "b"}}},
     ],
 )  # fmt: skip
 def test_info_on_a_damaged_configuration_is_one_line(change, finished, tmp_path, capsys):

@@ -39,7 +39,7 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) -> Params:
-    """Draw small Gaussian weights before training, with biases that give each movie's own rating frequencies.
+    """Make the initial parameters: small Gaussian weights, and biases that give each movie's own rating frequencies.
 
     Weights of movies without training ratings, which nothing would move, are 0, the prior's mean.
     known: the training ratings, whose levels 0 … K-1 are `values`. Differs: the thesis does not state its initial

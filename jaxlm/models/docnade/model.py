@@ -262,8 +262,7 @@ def cost(config: Config, costs: Any) -> Cost:
 # Differs: the paper states stochastic gradient descent, without rate or minibatch, early stopping and 50 hidden units,
 # whose function it tells for DeepDocNADE alone; rate and minibatch of "thesis" are ours.
 # "tuned" was chosen by validation on 20 Newsgroups (2,000 words, counts replaced by their logarithms): document
-# perplexity 903 there, over one order of the words (first seed). It is 910 after 10 epochs without decay, 907 after 10
-# with a decay of .01, and 901 after 40 with .03; with half or twice the rate, or other decays of W and V, 903 to 906.
+# perplexity 903 there, over one order of the words, first seed (docs/fidelity.md has what else was tried).
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

@@ -33,10 +33,7 @@ def run(program, params, data, valid=None, devices=1, **changes):
 
 def same(a, b, **tolerance):
     for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
-        if tolerance:
-            np.testing.assert_allclose(x, y, **tolerance)
-        else:
-            np.testing.assert_array_equal(x, y)
+        np.testing.assert_allclose(x, y, **(tolerance or {"rtol": 0}))  # otherwise exactly
 
 
 # Parameters

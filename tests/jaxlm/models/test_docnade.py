@@ -6,6 +6,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from jaxfit import tables
@@ -80,20 +81,30 @@ def test_the_loss_is_that_of_the_equations(activation):
     np.testing.assert_allclose((mean.total, mean.count), (weight @ (expected / [7, 1, 7]), 3.5), rtol=1e-5)
 
 
-def test_gradients_are_those_of_the_specification():
-    params = random_params()
-    batch = batch_of(documents_of(ROWS))
-    weight = np.float32([1, 0.5, 2])
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh"])
+def test_gradients_are_those_of_the_specification(activation):
+    config, params = replace(CONFIG, activation=activation), random_params()
+    batch = batch_of(documents_of(ROWS), config)
+    weight = jnp.array([1, 0.5, 2])
 
     def batched(params):
-        rows = tables.gathered(params, docnade.touched(batch, CONFIG))
-        return docnade.batch_loss(rows, batch, weight, None, CONFIG)[0]
+        rows = tables.gathered(params, docnade.touched(batch, config))
+        return docnade.batch_loss(rows, batch, weight, None, config)[0]
+
+    def in_parts(params):
+        weights = jax.tree.map(lambda x: tables.create(x, optax.identity(), by_rows=True), params)
+        _, _, parts = docnade.gradient(weights, batch, weight, None, config)
+        return [
+            tables.add(jnp.zeros_like(x), g, jnp.float32(1)) if isinstance(g, tuple) else g
+            for x, g in zip(params, parts, strict=True)
+        ]
 
     gradient = jax.jit(jax.grad(docnade.loss), static_argnums=3)
-    each = [gradient(params, np.array(words), TREE.children, CONFIG) for words in words_of(batch)]
+    each = [gradient(params, np.array(words), TREE.children, config) for words in words_of(batch)]
     expected = [sum(w * np.asarray(g) for w, g in zip(weight, gs, strict=True)) for gs in zip(*each, strict=True)]
-    for one, other in zip(jax.jit(jax.grad(batched))(params), expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    for ours in (jax.grad(batched), in_parts):
+        for one, other in zip(jax.jit(ours)(params), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_probabilities_of_all_documents_of_a_length_sum_to_one():

@@ -63,6 +63,8 @@ def test_the_commands_know_it(tmp_path, capsys):
     assert record["config"]["precision"] == 3
     assert_better_than_constants(record["valid"]["rmse_clipped"], planted(jax.random.key(0)).valid.stars, 0.05)
     assert cli.main(["info", str(tmp_path / "m")]) == 0
-    assert "biases by Gibbs sampling" in capsys.readouterr().out
+    described = capsys.readouterr().out.split("\n")
+    assert described[0].split() == ["model", f"{MODEL.name},", "2,000", "users,", "400", "items"]
+    assert described[1].split() == ["settings", "precision", "3"]
     assert cli.main(["train", MODEL.name, "--out", str(tmp_path / "n"), "--rate", "1"]) == 2
     assert "no option --rate" in capsys.readouterr().err

@@ -225,6 +225,32 @@ def test_rates_drop_when_validation_stops_improving_and_training_ends():
     assert fit.scores(toy.program(True), done.params, other).mean() == pytest.approx(best), "of the best epoch"
 
 
+def test_annealed_rates_fall_to_zero_as_half_a_cosine_over_all_steps():
+    """The gradient is 1 in every step, so that a step is as long as the rate."""
+
+    def loss(params, batch, weight, keys, config):
+        total = jnp.sum(weight) * jnp.sum(params.a)
+        return total, {toy.METRIC.name: Mean(total, jnp.sum(weight))}
+
+    plain, params = recipe(rate={"*": 0.5}, decay={"*": 0.0}, anneal=True), toy.init(jax.random.key(0))
+    trainer = Trainer(
+        toy.program(False, loss=loss), params, toy.data(jax.random.key(1)), plain, jax.random.key(2), mesh.make(1)
+    )
+    at, moved, shown = np.asarray(params.a), [], []
+    for epoch in range(plain.epochs):
+        trainer.progress = trainer.progress._replace(epoch=epoch)
+        run = trainer.epoch_run()
+        for i in range(trainer.steps):
+            run(i, i + 1)
+            before, at = at, np.asarray(state.current(trainer.state).a)
+            moved.append(before - at)
+            shown.append(trainer.last_rate())
+    number = plain.epochs * trainer.steps
+    expected = 0.25 * (1 + np.cos(np.pi * np.arange(number) / number))
+    np.testing.assert_allclose(moved, np.repeat(expected[:, None], len(at), axis=1), atol=1e-6)
+    np.testing.assert_allclose(shown, expected, rtol=1e-12)
+
+
 def test_a_loss_that_is_not_finite_stops_training(tmp_path):
     with pytest.raises(UserError, match=r"not finite at step \d+; there is no checkpoint"):
         train(rate={"*": 1e30}, decay={}, directory=tmp_path)

@@ -5,6 +5,7 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from jaxfit import tables
@@ -64,6 +65,20 @@ def test_rowwise_adagrad_of_any_rank(shape):
         np.testing.assert_allclose(
             moved["rowwise-adagrad"], -0.1 * np.sum(grads / np.sqrt(sums), axis=0), rtol=1e-5, atol=1e-6
         )
+
+
+def test_adam_is_optax_s_with_the_constants_of_its_paper():
+    """Kingma and Ba 2015: decay rates of 0.9 and 0.999, a rate of 0.001, ε of 1e-8."""
+    update, rng, theirs = transform("adam"), np.random.default_rng(0), optax.adam(0.001)
+    params = jnp.ones((4, 3))
+    ours, memory = tables.create(params, update, by_rows=False), theirs.init(params)
+    for scale in (1.0, 30.0, 0.1, 0.0, 2.0):
+        grad = jnp.asarray(scale * rng.normal(size=(4, 3)), jnp.float32)
+        ours = tables.update_whole(ours, grad, jnp.float32(0.001), jnp.float32(0), update)
+        steps, memory = theirs.update(grad, memory)
+        params = optax.apply_updates(params, steps)
+    np.testing.assert_allclose(ours.value, params, rtol=1e-6)
+    np.testing.assert_allclose(ours.memory.nu, memory[0].nu, rtol=1e-6)
 
 
 def test_many_ids_of_a_small_table():

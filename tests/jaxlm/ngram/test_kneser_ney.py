@@ -103,6 +103,19 @@ def test_model_equals_kneser_ney_by_word(text, order, interpolated, recwarn):
         np.testing.assert_allclose(np.exp(model.log_prob(context)), expected, rtol=1e-9, err_msg=str(h))
 
 
+def test_what_unigrams_leave_is_shared_equally_by_all_words_where_each_occurs(text, recwarn):
+    size = VOCAB_SIZE - 1
+    by_word = KneserNeyByWord(text, size, 2, (1, 1))
+    discounted = [by_word.discounted((w,)) for w in range(size)]
+    assert min(discounted) > 0
+    assert sum(discounted) < 0.99 * by_word.total(())
+    model = kneser_ney.train(text, size, EOS, 2, interpolated=False)
+    for h in [(), (20,), (37,)]:
+        assert h == () or 0 < len(by_word.followers[h]) < size
+        expected = [by_word.back_off(h, w) for w in range(size)]
+        np.testing.assert_allclose(np.exp(model.log_prob(h)), expected, rtol=1e-9)
+
+
 def test_discounts_equal_equation_26():
     counts = np.repeat([0, 1, 2, 3, 4, 5], [9, 40, 15, 8, 5, 30])
     Y = 40 / (40 + 2 * 15)

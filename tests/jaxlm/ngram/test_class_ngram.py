@@ -77,6 +77,15 @@ def test_words_that_training_lacks_count_as_one_event_among_the_rarest_words(tex
         assert np.exp(log_prob(params, history)).sum() == pytest.approx(1, abs=1e-12)
 
 
+def test_words_that_training_lacks_are_in_the_class_of_most_of_the_rarest_words(monkeypatch):
+    """Of three words that occur once, the first is alone among frequent ones, and two are together."""
+    monkeypatch.setattr(class_ngram, "exchange", lambda *_: np.array([0, 1, 2, 2, 1, 1]))
+    ids = np.array([4, 5, 1, 0, 4, 5, 2, 0, 4, 5, 3, 0], np.int32)
+    params = train(ids, 8, order=2, num_classes=3)
+    assert params.classes.tolist() == [0, 1, 2, 2, 1, 1, 2, 2]
+    np.testing.assert_allclose(np.exp(params.log_prob[[2, 3, 6, 7]]), [1 / 3, 1 / 3, 1 / 6, 1 / 6], rtol=1e-12)
+
+
 def test_classes_predict_histories_that_words_have_not_seen():
     """Each word of one class follows each of the other, but for the pair that is asked for."""
     pairs = [(a, b) for a in range(1, 6) for b in range(6, 11) if (a, b) != (3, 8)]

@@ -84,6 +84,12 @@ def test_fitted_weights_have_the_fewest_errors_and_lie_in_their_midst():
     assert rescoring.fit(errors, tried).tolist() == [1, 3, 1, 0]
 
 
+def test_weights_in_the_midst_are_found_by_shares_of_what_is_tried():
+    """From the mean, 0.5 and 40, the first weights are 0 and 0.4 of the ranges away, the second 0.5 and 0."""
+    tried = np.array([[1, 0.5, 0, 0], [1, 0, 40, 0], [1, 1, 80, 0], [1, 0, 100, 0]])
+    assert rescoring.fit(np.array([2, 2, 2, 5]), tried).tolist() == [1, 0.5, 0, 0]
+
+
 def test_each_list_is_rescored_by_weights_fitted_to_all_others():
     tables, errors = random_lists(3)
     tried = rescoring.grid(Features(1, 2, 0, 1))

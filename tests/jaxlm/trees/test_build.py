@@ -91,6 +91,21 @@ def test_noisy_adaptive_draws_sides_by_responsibilities(monkeypatch):
     assert abs(z) < 3.3  # p = 0.001
 
 
+def test_noise_of_sides_is_independent_of_the_partition_that_clustering_begins_with(monkeypatch):
+    """With log-odds of 0, half of the words of the first component's half go left; z-test over splits of 64 words."""
+    partitions, first_left = [], []
+    monkeypatch.setattr(
+        trees, "log_odds", lambda unit, words, sizes, order, *_: partitions.append(order) or np.zeros(len(words))
+    )
+    for seed in range(50):
+        partitions.clear()
+        tree = trees.cluster(jax.random.key(seed), np.eye(64), "noisy-adaptive")
+        left = below(tree, tree.children[0, 0])
+        first_left.append(len(left & set(np.flatnonzero(partitions[0] < 32).tolist())))
+    number = 32 * len(first_left)
+    assert abs(sum(first_left) - 0.5 * number) / np.sqrt(0.25 * number) < 3.3  # p = 0.001
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 0.4])
 @pytest.mark.parametrize("rule", ["balanced", "adaptive", "noisy-adaptive"])
 def test_equal_features_give_a_balanced_tree(rule, epsilon):

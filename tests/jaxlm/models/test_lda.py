@@ -105,6 +105,17 @@ def planted(number, seed):
     return documents_of(rows), topics
 
 
+def test_topics_are_fitted_by_scikit_learn_with_the_priors_of_topics_and_of_words():
+    documents, _ = planted(60, 0)
+    config = lda.Config(num_words=12, num_topics=3, alpha=0.7, eta=0.01)
+    found = lda.estimate(documents, 12, -1, config, lda.Passes(5), seed=4)
+    theirs = LatentDirichletAllocation(
+        3, doc_topic_prior=0.7, topic_word_prior=0.01, max_iter=5, random_state=4
+    ).fit(documents.counts)  # fmt: skip
+    expected = theirs.components_ / theirs.components_.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.beta, expected, rtol=1e-5)
+
+
 def train_on(documents, valid, folder, **config):
     words = Vocabulary(tuple(f"w{i}" for i in range(documents.counts.shape[1])))
     corpus = DocumentCorpus("made", documents, valid, valid, words, content_sha256(documents, valid, words), "")

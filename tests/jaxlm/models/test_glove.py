@@ -8,6 +8,7 @@ import pytest
 from jaxfit import tables
 from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Run
+from jaxlm.contract import Embeds
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models import glove
@@ -76,6 +77,12 @@ def test_words_that_do_not_occur_have_zero_vectors():
     params = glove.init(jax.random.key(0), CONFIG, np.array([3, 0, 1, 1, 1, 1, 0]))
     lengths = np.linalg.norm(params.W + params.C, axis=1)
     assert np.array_equal(lengths == 0, [False, True, False, False, False, False, True])
+
+
+def test_the_vectors_of_words_are_the_sums_of_both_sets():
+    params = random_params()
+    found = glove.MODEL.capability(Embeds).vectors(params)
+    np.testing.assert_array_equal(found, np.asarray(params.W) + np.asarray(params.C))  # §4.2
 
 
 def test_a_text_without_pairs_is_an_error():

@@ -10,7 +10,7 @@ import pytest
 
 from jaxlm.data import contexts as examples
 from jaxlm.models import lbl
-from jaxlm.objectives import softmax
+from jaxlm.objectives import output, softmax
 
 N_W, D, C = 7, 4, 3
 
@@ -166,6 +166,15 @@ def test_untrained_biases_give_the_base_rates():
     p = lbl.init(jax.random.key(0), config(), counts)
     p = p._replace(R=np.zeros((N_W, D)), C=np.zeros((C, D, D)))
     np.testing.assert_allclose(np.exp(log_prob(p, np.zeros(C, int), config())), np.maximum(counts, 1) / 14, rtol=1e-6)
+
+
+def test_untrained_classes_and_their_words_have_the_base_rates():
+    counts = np.array([9, 6, 3, 2, 2, 1, 0])
+    cfg = lbl.MODEL.configure(N_W, None, {"objective": "classes", "num_classes": 3}, counts)
+    assert len(cfg.class_ends) == 3
+    p = lbl.init(jax.random.key(0), cfg, counts)
+    found = output.log_prob(p.R, p.b, p.head, np.zeros(cfg.num_features), cfg)
+    np.testing.assert_allclose(np.exp(found), np.maximum(counts, 1) / 24, rtol=1e-5)
 
 
 @pytest.mark.parametrize("across_lines", [True, False])

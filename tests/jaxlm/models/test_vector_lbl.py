@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import kstest
 
 from jaxfit import tables
 from jaxlm.contract import PredictsWords
@@ -64,10 +65,24 @@ def test_loss_of_a_text_is_the_paper_s_formula(module, position_dependent):
                 expected[block] += nce(whole, q_hat, word, np.asarray(batch.aux.words[block]), log_p)
     assert number == blocks.num_words(data)
     weight = np.linspace(0.5, 2, len(index)).astype(np.float32)
-    total, _ = module.batch_loss(tables.gathered(params, model.touched(batch, cfg)), batch, weight, None, cfg)
+    total, metrics = module.batch_loss(tables.gathered(params, model.touched(batch, cfg)), batch, weight, None, cfg)
     np.testing.assert_allclose(total, weight @ expected, rtol=1e-5)
+    (mean,) = metrics.values()  # over words
+    words_of_block = np.bincount(np.arange(number) // cfg.block_size)
+    np.testing.assert_allclose((mean.total, mean.count), (weight @ expected, weight @ words_of_block), rtol=1e-5)
     specified = jax.vmap(lambda example: module.loss(params, example, cfg))(batch)
     np.testing.assert_allclose(specified, expected, rtol=1e-4)
+
+
+def test_before_training_words_have_their_base_rates_and_positions_weigh_alike():
+    counts = np.append([5, 0, 1], np.ones(1997))
+    params = model.init(jax.random.key(0), dataclasses.replace(CONFIG, num_words=2000), counts)
+    np.testing.assert_allclose(np.exp(params.b), np.maximum(counts, 1) / 2004, rtol=1e-5)
+    drawn = D * np.asarray(params.R)
+    assert not drawn[1].any()
+    assert kstest(np.delete(drawn, 1, axis=0).ravel(), "uniform", (-0.5, 1)).pvalue > 1e-6
+    assert not np.any(params.Q)
+    np.testing.assert_array_equal(params.c, np.ones((2 * WINDOW, D)))
 
 
 @MODELS

@@ -1,12 +1,13 @@
 """Skip-gram and CBOW against the formulas of their papers, windows found by loops, a text with clusters of words."""
 
 import collections
+import dataclasses
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import chisquare, norm
+from scipy.stats import chisquare, kstest, norm
 
 import jaxlm.cli.main
 from jaxfit import tables
@@ -174,9 +175,10 @@ def test_loss_of_a_text_is_the_paper_s_formula(module, options):
     if cfg.objective == "negative":
         batch = model.with_noise(batch, jax.random.key(2), jnp.zeros(()), cfg)
     W, C = (np.asarray(x, np.float64) for x in params)
-    expected, pairs = np.zeros(len(index)), 0
+    expected, words_of_block, pairs = np.zeros(len(index)), np.zeros(len(index)), 0
     for place, (word, around) in enumerate(windows_of(data, cfg)):
         block = place // cfg.block_size
+        words_of_block[block] += 1
         words = np.asarray(batch.aux[block]) if cfg.objective == "negative" else None
         inputs = [W[other] for other in around] if module is skipgram else [W[around].mean(axis=0)] if around else []
         for x in inputs:
@@ -184,8 +186,10 @@ def test_loss_of_a_text_is_the_paper_s_formula(module, options):
             pairs += 1
     assert pairs > 100
     weight = np.linspace(0.5, 2, len(index)).astype(np.float32)
-    total, _ = module.batch_loss(tables.gathered(params, model.touched(batch, cfg)), batch, weight, None, cfg)
+    total, metrics = module.batch_loss(tables.gathered(params, model.touched(batch, cfg)), batch, weight, None, cfg)
     np.testing.assert_allclose(total, weight @ expected, rtol=1e-5)
+    (mean,) = metrics.values()  # over words
+    np.testing.assert_allclose((mean.total, mean.count), (weight @ expected, weight @ words_of_block), rtol=1e-5)
     specified = jax.vmap(lambda example: module.loss(params, example, cfg))(batch)
     np.testing.assert_allclose(specified, expected, rtol=1e-4)
 
@@ -205,12 +209,37 @@ def test_noise_shared_by_a_block_has_the_expectation_of_noise_of_its_own():
     assert losses.std() > 0.01
 
 
+def test_noise_has_the_frequencies_of_the_words_of_the_text_to_the_power_that_is_given():
+    cfg = config(noise_power=0.5)
+    data = model.texts(cfg, EOS)(TEXT)
+    expected = np.sqrt(np.maximum(np.bincount(TEXT[TEXT != EOS], minlength=N_W), 1))
+    np.testing.assert_allclose(np.exp(data.noise.log_p), expected / expected.sum(), rtol=1e-5)
+    drawn = blocks.redraw(data, jax.random.key(0), dataclasses.replace(cfg, subsample=0.01))
+    np.testing.assert_array_equal(drawn.noise.log_p, data.noise.log_p)
+
+
+def test_noise_of_neighbouring_blocks_is_independent():
+    cfg, number = config(block_noise=6), 5000
+    p = np.full(N_W, 1 / N_W)
+    source = sampled.Source(noise.unigram(COUNTS, 0.0), jnp.arange(number))
+    drawn = np.asarray(outputs.draw(source, jax.random.key(5), cfg))
+    for first, second in ((drawn[:-1, 1:], drawn[1:, :-1]), (drawn[:-1], drawn[1:]), (drawn[:, 1:], drawn[:, :-1])):
+        equal = first == second
+        assert abs(equal.mean() - p @ p) < LIMIT * np.sqrt(p @ p * (1 - p @ p) / equal.size)
+
+
 def test_going_down_the_tree_is_a_distribution_over_words():
     cfg = config(objective="tree")
     params, words = random_params(cfg), jnp.arange(N_W)
     paths = outputs.padded_paths(codes(TREE), words)
     nats = jax.vmap(lambda word, aux: outputs.nats(params.C, params.W[3], word, aux, cfg))(words, paths)
     np.testing.assert_allclose(np.exp(-np.asarray(nats)).sum(), 1, rtol=1e-5)
+
+
+def test_initial_vectors_are_uniform_between_plus_and_minus_half_of_one_over_their_size():
+    params = model.init(jax.random.key(0), dataclasses.replace(config(), num_words=2000), np.ones(2000))
+    assert kstest(D * np.ravel(params.W), "uniform", (-0.5, 1)).pvalue > 1e-6
+    assert not np.any(params.C)
 
 
 @MODELS

@@ -259,15 +259,6 @@ def test_more_draws_are_less_noise(objective):
     assert noise[4] < (0.25 if objective == "likelihood" else 0.6) * noise[1]  # also hidden units are drawn in CD
 
 
-def test_metrics_say_what_they_are():
-    for objective, name in (("cd", "reconstruction"), ("mean-field", "reconstruction"), ("likelihood", "perplexity")):
-        cfg = config(objective=objective)
-        metrics = frbm.batch_loss(
-            random_params(cfg), random_batch(4), jnp.ones(4), jax.random.split(jax.random.key(0), 4), cfg
-        )[1]
-        assert list(metrics) == [name] == [metric.name for metric in frbm.program(cfg).loss_metrics]
-
-
 def test_training_cases_have_the_gradient_of_the_words(float64):
     """Over a whole text, the distributions after contexts give the LBL's gradient, as they are means of its words."""
     rng = np.random.default_rng(0)

@@ -1,6 +1,7 @@
 """The pure functions of every model that the engine fits: batches, specification, gradients, scores."""
 
 import inspect
+import itertools
 import typing
 from functools import cache
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from jaxfit import tables
 from jaxfit.minibatches.bucketing import capacity
 from jaxfit.program import Carried
 from jaxfit.state import streams
+from jaxfit.validation import Validation
 from jaxlm.contract import structure_argument
 
 B, STEP = 8, 0.02
@@ -222,6 +224,31 @@ def test_gradient_is_that_of_the_loss(case, computed):
         assert_same(*it.found["visit"], rtol=0.05, atol=0.02)
     known = {"own gradient", "specification"} & it.found.keys()
     assert not draws or known, "a loss that samples needs a test of its gradient of its own"
+
+
+def test_initial_arrays_are_drawn_independently(case, place):
+    """Two that are drawn by one key begin with the same numbers, or with multiples of them."""
+    leaves = map(np.ravel, jax.tree.leaves(jax.device_get(setup(case, place)[1])))
+    drawn = [x for x in leaves if len(x) >= 16 and np.std(x) > 0]
+    for one, other in itertools.combinations(drawn, 2):
+        number = min(len(one), len(other))
+        assert abs(np.corrcoef(one[:number], other[:number])[0, 1]) < 0.95
+
+
+def test_before_training_words_have_their_base_rates_where_weights_are_zero(case, place):
+    """On the training data; a word counts as one that occurs once at least, or once more."""
+    program, params, data = setup(case, place)
+    if program.metric.name not in ("perplexity", "document perplexity"):
+        pytest.skip("it is not validated by the perplexity of words")
+    corpus = place.read_by(case.record)
+    counts = share = corpus.word_counts()
+    if case.record.reads == "documents":  # each of which counts alike
+        documents = corpus.train.with_words()
+        share = (documents.counts.toarray() / documents.lengths[:, None]).mean(axis=0)
+    found = Validation(program, data, None).mean(jax.tree.map(lambda x: jnp.zeros_like(x) if x.ndim > 1 else x, params))
+    rates = np.stack([np.maximum(counts, 1), counts + 1]).astype(float)
+    expected = -np.log(rates / rates.sum(axis=1, keepdims=True)) @ (share / share.sum())
+    assert np.min(np.abs(expected - found)) < 1e-4 < np.min(np.abs(expected - np.log(len(counts))))
 
 
 def test_training_reports_what_validation_does(case, computed):

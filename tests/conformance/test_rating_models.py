@@ -9,9 +9,10 @@ from safetensors.numpy import load_file
 
 import jaxcf
 from accuracy import assert_better_than_constants
-from cases import assert_same, every, is_refused, succeeds
+from cases import assert_same, every, is_refused, journal, succeeds
 from jaxcf import ranking
 from jaxcf.contract import (
+    ClosedForm,
     FoldsIn,
     HasFactors,
     KnownUsers,
@@ -93,7 +94,7 @@ def test_users_are_folded_in_each_by_itself(case, trained):
         np.testing.assert_allclose(both(one + number), found, rtol=1e-4, atol=1e-4)
 
 
-def test_predictions_are_in_the_units_of_the_ratings(case, place, trained, tmp_path):
+def test_predictions_and_errors_are_in_the_units_of_the_ratings(case, place, trained, tmp_path):
     only_of_ratings(case)
     stars, data = case.load(trained(case)), place.dataset
     train, valid = (part._replace(stars=20 * part.stars + 7) for part in (data.train, data.valid))
@@ -102,6 +103,10 @@ def test_predictions_are_in_the_units_of_the_ratings(case, place, trained, tmp_p
     points = case.train(other, tmp_path / "points").model
     pairs = np.append(valid.user, -1), np.append(valid.item, 3)
     np.testing.assert_allclose(points.predictor(*pairs), 20 * stars.predictor(*pairs) + 7, rtol=1e-4)
+    if not isinstance(case.fitting, ClosedForm):
+        for of_points, of_stars in zip(journal(tmp_path / "points"), journal(trained(case)), strict=True):
+            errors = {name: 20 * error for name, error in of_stars["shown"].items()}
+            assert of_points["shown"] == pytest.approx(errors, rel=1e-4)
     if case.record.capability(FoldsIn):
         of_new = [
             model.fold_in(model.new_user({i + 1: model.catalogue.scale.low for i in range(6)}))(*np.int32([[0], [8]]))

@@ -132,17 +132,22 @@ def test_gradient_equals_loop_over_ratings(biases):
 
 
 def test_batch_loss_is_the_sum_of_the_specification():
-    config, params = make()
+    unit = 2.5
+    config, params = make(unit=unit)
     data = ratings()
     batch = everybody(config, cpmf.make_data(data, cpmf.make_rated(EXTRA, config=config), config))
-    weight, who, total = np.array([0.0, 0.0, 2.0, 0.0, 0.5, 0.0], np.float32), sets(EXTRA), 0.0
+    weight, who, total, count = np.array([0.0, 0.0, 2.0, 0.0, 0.5, 0.0], np.float32), sets(EXTRA), 0.0, 0.0
     one = jax.jit(cpmf.loss, static_argnums=3)
     for i in (2, 4):  # one of which has a rated set
         mine = data.user == i
-        own = pmf.Batch(np.int32(i), data.item[mine], data.stars[mine] - np.float32(MEAN))
+        own = pmf.Batch(np.int32(i), data.item[mine], (data.stars[mine] - np.float32(MEAN)) / np.float32(unit))
         total += weight[i] * float(one(params, own, np.array(who[i], np.int32), config))
-    found, _ = jax.jit(cpmf.batch_loss, static_argnums=4)(view(params, batch, config), batch, weight, None, config)
+        count += weight[i] * mine.sum()
+    found, metrics = jax.jit(cpmf.batch_loss, static_argnums=4)(
+        view(params, batch, config), batch, weight, None, config
+    )
     np.testing.assert_allclose(found, total, rtol=1e-5)
+    np.testing.assert_allclose(metrics["RMSE"], (2 * unit**2 * total, count), rtol=1e-5)  # in stars
 
 
 def test_without_rated_items_it_equals_pmf():

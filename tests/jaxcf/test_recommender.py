@@ -16,6 +16,7 @@ from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Rating
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get, names, pmf
 from jaxcf.models.pairwise import FEW_USERS, by_stars
+from jaxcf.models.rbm import model as rbm
 from jaxfit import loop
 from jaxfit.errors import NotInTraining, UserError
 from jaxfit.run_dir import checkpoint
@@ -146,6 +147,19 @@ def test_similar_items_are_nearest_by_cosine(trained, data):
     best = [i for i in np.argsort(-cosine) if i != 5][:4]
     assert [answer.item for answer in found] == data.catalogue.items[best].tolist()
     np.testing.assert_allclose([answer.value for answer in found], cosine[best], atol=1e-5)
+
+
+def test_vectors_of_an_rbms_movies_leave_out_what_all_ratings_share():
+    random, config = np.random.default_rng(0), rbm.Config(num_items=5, num_values=3, num_hidden=2)
+    W = random.normal(size=(5, 3, 2)).astype(np.float32)
+
+    def vectors(W):
+        return rbm.item_vectors(rbm.Params(W.reshape(15, 2), np.zeros((5, 3)), np.zeros(2)), config)
+
+    expected = [np.concatenate([of_rating - sum(of_movie) / 3 for of_rating in of_movie]) for of_movie in W]
+    np.testing.assert_allclose(vectors(W), expected, atol=1e-6)
+    shared = random.normal(size=(5, 1, 2)).astype(np.float32)
+    np.testing.assert_allclose(vectors(W + shared), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["pmf", "cpmf"])

@@ -334,7 +334,10 @@ def test_initial_biases_predict_each_movies_own_frequencies():
     predicted = predict(p, data(), [0, 0, 0], [0, 1, 2], CONFIG)
     assert predicted[0, 2] > 0.95
     assert predicted[1, 0] > 0.95
-    np.testing.assert_allclose(predicted[2], [61 / 123, 1 / 123, 61 / 123], rtol=1e-4)  # not rated: as all are
+    of_all = np.array([61, 1, 61]) / 123
+    np.testing.assert_allclose(predicted[2], of_all, rtol=1e-4)  # not rated: as all are
+    # K more ratings, distributed like those of all movies
+    np.testing.assert_allclose(predicted[0], (np.array([0, 0, 60]) + 3 * of_all) / 63, rtol=1e-4)
 
 
 def test_T_follows_its_schedule():

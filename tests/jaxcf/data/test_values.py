@@ -47,6 +47,9 @@ def test_ids_keep_their_text(tmp_path, ids, expected_ids):
         ([-9.95, 3.14, 9.81], (-9.95, 9.81, 0)),
         ([1, 2, 2.333333333], (1, 2.333333333, 0)),
         ([3], (3, 3, 0)),
+        ([12, 14, 16], (12, 16, 1)),  # ten stars or less apart, wherever they are
+        (range(1, 1001), (1, 1000, 1)),
+        (range(1, 1002), (1, 1001, 0)),  # of more levels than MAX_LEVELS
     ],
 )
 def test_scale_is_detected(values, scale):

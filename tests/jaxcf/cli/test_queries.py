@@ -10,6 +10,7 @@ import pytest
 
 import jaxcf
 from jaxcf import training
+from jaxcf.cli import evaluate
 from jaxcf.cli import main as cli
 from jaxcf.contract import PredictsExactly
 from jaxcf.data import reading
@@ -76,7 +77,7 @@ def indexed(path, model):
 
 
 @pytest.mark.extended
-def test_eval_reports_exact_and_mean_field_errors_of_an_rbm(files, models, capsys):
+def test_eval_reports_exact_and_mean_field_errors_of_an_rbm(files, models, capsys, monkeypatch):
     argv = ["eval", models / "rbm", "--ratings", files / "test.csv", "--exact"]
     status, out, _ = run(capsys, *argv, "--json")
     assert status == 0
@@ -97,6 +98,13 @@ def test_eval_reports_exact_and_mean_field_errors_of_an_rbm(files, models, capsy
     _, out, _ = run(capsys, *argv)
     assert "exactly, by Eq. 5.9: RMSE" in out
     assert f"{record['apart']:.4f} stars apart" in out
+    number = np.append(np.bincount(data.user, minlength=model.catalogue.num_users), 0)
+    monkeypatch.setattr(evaluate, "MANY", int(np.median(number[test.user])) + 1)
+    many = number[test.user] >= evaluate.MANY
+    assert 0 < many.sum() < len(many)
+    _, out, _ = run(capsys, *argv, "--json")
+    of_many = json.loads(out)[f"apart_of_users_with_{evaluate.MANY}_ratings"]
+    assert of_many == pytest.approx(np.abs(expected - mean_field)[many].mean())
     # new users, too
     argv = [
         "eval",

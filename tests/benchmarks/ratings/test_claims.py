@@ -1,14 +1,16 @@
 """Chapter 5's verdicts: of the thesis' own figures; of planted predictions, on the part that they say; in records."""
 
 import dataclasses
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from planted_store import SCALE, SEEDS, Planted
 
-from benchmarks.core.verdict import Scores, judge, verdicts
+from benchmarks.core.verdict import ABOVE, BELOW, Scores, judge, verdicts
 from benchmarks.ratings import measures, scales
+from benchmarks.ratings.claims import _straightness
 from benchmarks.ratings.tables import TABLES
 
 UNJUDGED = ("recipe-choice", "precision-ratings")  # which draw no verdicts
@@ -42,6 +44,55 @@ def test_claims_hold_of_the_thesis_own_figures(name):
     assert len(found) == PRINTED[name]
     for verdict in found:
         assert verdict["answer"] == "yes", verdict
+
+
+class Reversed(Published):
+    """A store whose models are as far above 1 as the thesis prints them below, or the other way round."""
+
+    def errors(self, specs, part, inside=None):
+        scores = super().errors(specs, part, inside)
+        return dataclasses.replace(scores, total=2 * scores.count - scores.total)
+
+
+# claims that compare without a direction, and of which the reverse holds, too
+UNDIRECTED = ("differ very little", "half-way", "are similar", "about as much")
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_claims_do_not_hold_of_the_reverse_of_the_thesis_own_figures(name):
+    rows = TABLES[name].rows(THESIS, None)
+    for verdict in verdicts(TABLES[name].claims(Reversed(rows), rows, "test"), []):
+        undirected = any(words in verdict["claim"] for words in UNDIRECTED)
+        assert verdict["answer"] == ("yes" if undirected else "no"), verdict
+
+
+def test_ranges_are_those_that_claims_name(tmp_path):
+    """Of "more than" a number, the range is beyond it; of "less than" or "within", between it and zero or its negative.
+
+    In a claim of several parts, others are better or worse by anything.
+    """
+    store, named = Planted(tmp_path, lambda spec, part: 0.5), 0
+    for name in JUDGED:
+        for claim in TABLES[name].claims(store, TABLES[name].rows(THESIS, SEEDS), "test"):
+            for words, number in re.findall(r"(more than|less than|within) ([\d.]+\d)", claim.text):
+                bound = float(number)
+                ranges = {
+                    "more than": {(-np.inf, -bound), (bound, np.inf)},
+                    "less than": {(-bound, 0.0), (0.0, bound), (-bound, bound)},
+                    "within": {(-bound, bound)},
+                }[words]
+                found = {comparison.claimed for comparison in claim.comparisons}
+                assert found & ranges, claim
+                assert found <= ranges | {BELOW, ABOVE}, claim
+                named += 1
+    assert named > 10
+
+
+def test_straightness_is_the_squared_correlation_with_the_places():
+    random = np.random.default_rng(0)
+    figures = 1 - 0.01 * np.arange(5)[:, None] + random.normal(0, [0.0, 1e-3, 1e-2, 1.0], (5, 4))
+    expected = [np.corrcoef(np.arange(5), column)[0, 1] ** 2 for column in figures.T]
+    np.testing.assert_allclose(_straightness(*figures), expected, rtol=1e-9)
 
 
 class PublishedInBins:
@@ -90,6 +141,25 @@ def test_claims_by_bins_hold_of_what_the_text_says_of_figure_5_5():
     store = PublishedInBins(rows, [PMF500, PMF500 - gaps])
     found = verdicts(TABLES["figure-5.5"].claims(store, rows, "test"), [])
     assert [verdict["answer"] for verdict in found] == ["yes"] * 3
+
+
+@pytest.mark.parametrize("name", ["figure-5.6", "figure-5.7", "figure-5.8"])
+def test_claims_by_bins_tell_rbm_and_pmf_apart(name):
+    """PMF less RBM: below on the first bin and the last three, above on others; and the reverse."""
+    rows = TABLES[name].rows(THESIS, None)
+    apart, middle = {
+        "figure-5.6": (np.array([-0.02, *[0.003] * 6, *[-0.02] * 3]), ["yes", "no"]),
+        "figure-5.7": (np.array([-0.02, *[0.003] * 6, *[-0.02] * 3]), ["yes", "yes"]),  # similar either way
+        "figure-5.8": (np.array([-0.02, *[0.003] * 9]), ["yes", "no"]),
+    }[name]
+    for sign, answer, of_middle in zip((1, -1), ("yes", "no"), middle, strict=True):
+        store = PublishedInBins(rows, [PMF500, PMF500 + sign * apart])
+        *others, last = verdicts(TABLES[name].claims(store, rows, "test"), [])
+        assert {verdict["answer"] for verdict in others} == {answer}
+        assert last["answer"] == of_middle
+    far = PublishedInBins(rows, [PMF500, PMF500 + 5 * apart])  # 0.015 apart on the bins in the middle
+    *_, last = verdicts(TABLES[name].claims(far, rows, "test"), [])
+    assert last["answer"] == ("no" if name == "figure-5.7" else "yes")
 
 
 def claims(store, name, part):

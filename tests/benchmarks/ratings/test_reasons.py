@@ -1,6 +1,7 @@
 """Experiments on claims that do not hold: bins of movies, and verdicts of planted predictions."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from planted_store import SCALE, SEEDS, Planted
 from benchmarks.core.verdict import verdicts
 from benchmarks.ratings import reasons
 from benchmarks.ratings.measures import BINS
+from benchmarks.ratings.store import Spec
 
 
 def answers(store, name):
@@ -88,6 +90,21 @@ def test_verdicts_of_online_svd_follow_its_models(tmp_path, as_in_the_thesis):
     rises = grows = own = "yes" if as_in_the_thesis else "no"
     helped = ["no", "yes"] if as_in_the_thesis else ["yes", "no"]  # from 0, from the mean
     assert answers(store, "why-svd") == [rises, grows, own, *helped]
+
+
+def test_the_rank_is_of_singular_values_above_a_hundredth_of_the_largest(tmp_path, monkeypatch):
+    random, values = np.random.default_rng(0), [3.0, 1.0, 0.2, 0.04, 0.02]
+    left, right = (np.linalg.qr(random.normal(size=(number, len(values))))[0] for number in (120, 40))
+    mixed = random.normal(size=(len(values), len(values)))  # of features, which leaves UVᵀ as it is
+    params = left * values @ mixed, right @ np.linalg.inv(mixed).T
+    monkeypatch.setattr(reasons.jaxcf, "load", lambda directory: SimpleNamespace(params=params))
+
+    class Trained(Planted):
+        def get(self, spec):
+            return SimpleNamespace(**vars(super().get(spec)), directory=None)
+
+    store = Trained(tmp_path, lambda spec, part: 0.5)
+    assert reasons._with_rank(store, (Spec("pmf", len(values)),))["rank"] == 4
 
 
 @pytest.mark.extended

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from planted_store import Planted
 
 import jaxcf
 from benchmarks import __main__
@@ -134,6 +135,25 @@ def test_without_a_falling_rate_a_refit_ends_with_the_best_epoch(tmp_path: Path,
     recipe, config = store._recipe(spec)
     assert not recipe.anneal
     assert store._recipe_of_choice(spec) == (replace(recipe, epochs=2), config)
+
+
+def test_errors_are_of_clipped_predictions_user_by_user(tmp_path: Path) -> None:
+    class Far(Planted):
+        def _planted(self, spec, part):
+            return np.random.default_rng(0).normal(3, 3, len(getattr(self.data, part).user)).astype(np.float32)
+
+    store = Far(tmp_path, None)
+    test, users, items = store.data.test, store.data.catalogue.num_users, store.data.catalogue.num_items
+    inside, movies = np.arange(users) % 3 > 0, np.arange(items) % 2 > 0
+    total, count = np.zeros((2, users))
+    for user, item, stars, found in zip(*test[:3], store.get(Spec("bias")).predictions("test"), strict=True):
+        if inside[user] and movies[item]:
+            total[user] += (min(max(float(found), 1.0), 5.0) - float(stars)) ** 2
+            count[user] += 1
+    scores = store.errors((Spec("bias"),), "test", inside, movies)
+    np.testing.assert_allclose(scores.total, total)
+    np.testing.assert_array_equal(scores.count, count)
+    assert scores.value == pytest.approx(np.sqrt(total.sum() / count.sum()))
 
 
 def test_dry_run_projects_and_trains_nothing(tmp_path: Path, place_in) -> None:

@@ -99,3 +99,24 @@ def test_leaks_are_counted_exactly_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
     found = sum(pair in expected for pair in zip(*map(np.ndarray.tolist, train), strict=True))
     assert found > 100
     assert rating_sets._leaks(Ratings(*train, None), held_out, 90) == (found, 400 - len(expected))
+
+
+def pairs_of(*parts: Ratings) -> set[tuple[int, int]]:
+    """Return the pairs of user and item of some parts."""
+    return {pair for part in parts for pair in zip(part.user.tolist(), part.item.tolist(), strict=True)}
+
+
+def test_other_splits_share_out_all_ratings_and_keep_validation_out_of_the_test(whole) -> None:
+    """A tenth of all ratings for the test, a twentieth of the others for validation; recipes were chosen by `valid`."""
+    data = whole.data
+    total = len(pairs_of(data.train, data.valid, data.test))
+    tests = []
+    for number in (1, 2):
+        train, valid, test = whole.again(number).data[1:4]
+        assert len(test.user) == round(0.1 * total)
+        assert len(valid.user) == round(0.045 * total)
+        assert len(train.user) + len(valid.user) + len(test.user) == total
+        assert pairs_of(train, valid, test) == pairs_of(data.train, data.valid, data.test)
+        assert pairs_of(data.valid) < pairs_of(train)
+        tests.append(pairs_of(test))
+    assert len(tests[0] & tests[1]) < 0.3 * len(tests[0])

@@ -204,6 +204,20 @@ def test_words_with_most_codes(monkeypatch: pytest.MonkeyPatch, rare_have_most: 
     assert not claim.comparisons, "trees of one code for each word say nothing"
 
 
+def test_rarity_is_of_the_mean_logarithms_of_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, table = Planted(lambda store, spec, part: np.zeros(0)), TABLES["word-codes"]
+    counts = store.corpus.word_counts()
+    of_words = np.random.default_rng(0).permutation(len(counts)) // 3  # three words have each number of codes
+    monkeypatch.setattr(codes, "num_codes", lambda store, spec: of_words)
+    found = codes.rarity(store, table.rows(TINY, 1)[0].specs()[0])
+    assert found is not None
+    most = set(np.argsort(-of_words, kind="stable")[: len(counts) // 10])
+    assert len({of_words[word] for word in most}) == len(most) / 3, "whole groups"
+    for scores, own in zip(found, (most, set(range(len(counts))) - most), strict=True):
+        assert scores.count.sum() == len(own)
+        assert scores.value == pytest.approx(np.mean([np.log(max(1, counts[word])) for word in own]))
+
+
 @pytest.mark.parametrize(
     ("name", "shares", "answer"),
     [
@@ -264,7 +278,10 @@ def test_words_of_a_kind_lie_together(monkeypatch: pytest.MonkeyPatch, name: str
     table = TABLES[name]
     *_, claim = table.claims(store, table.rows(TINY, 3), "test")
     assert [comparison.label for comparison in claim.comparisons] == list(clusters.KINDS)
-    assert judge(claim)["answer"] == answer
+    judged = judge(claim)
+    assert judged["answer"] == answer
+    if answer == "yes":
+        assert [found["value"] for found in judged["comparisons"]] == [1.0, 1.0], "all nearest words are of the kind"
     without = Planted(lambda store, spec, part: np.zeros(0))
     *_, claim = table.claims(without, table.rows(TINY, 3), "test")
     assert not claim.comparisons, "of a text that has no such words"

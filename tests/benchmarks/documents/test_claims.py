@@ -36,6 +36,7 @@ def test_models_of_equally_coherent_topics_are_rarely_judged_different(tmp_path)
 @pytest.mark.parametrize(("perplexities", "answers"), [
     ([900, 870, 850, 838, 836, 834, 833.5, 833], ["yes", "yes"]),
     ([900, 890, 880, 870, 850, 820, 790, 760], ["no", "no"]),
+    ([900, 890, 880, 870, 850, 840, 835, 830], ["no", "yes"]),  # 30 less, then another 40
 ])  # fmt: skip
 def test_claims_on_orders_are_of_how_fast_perplexities_fall(perplexities, answers):
     of = {

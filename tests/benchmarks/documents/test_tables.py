@@ -260,3 +260,15 @@ def test_scores_of_retrieval_are_of_the_queries_of_a_part(tmp_path):
     assert isinstance(scores, Scores)
     assert scores.value == 1
     assert len(scores.total) == 2
+
+
+def test_documents_are_sought_among_those_that_are_no_queries(tmp_path):
+    """Queries of the test among all others, those of validation among training documents."""
+    store = DocumentStore(document_sets.planted(TINY.sizes), TINY, "tuned", tmp_path)
+    data = store.data
+    for part, others in (("test", (data.train, data.valid)), ("valid", (data.train,))):
+        queries, database = retrieval._parts(store, part)
+        assert queries is getattr(data, part)
+        assert list(database.labels) == [labels for other in others for labels in other.labels]
+        expected = np.concatenate([other.counts.toarray() for other in others])
+        np.testing.assert_array_equal(database.counts.toarray(), expected)

@@ -317,6 +317,7 @@ def test_an_interval_holds_the_true_ratio_as_often_as_it_says() -> None:
         low, high = comparison._interval(comparison._ratios(a, b))
         held += low <= 1.1 <= high
     assert held >= 0.88 * 200, "ten samples are few: the bootstrap of medians holds a little less than 95 %"
+    assert comparison._interval(np.linspace(0, 1, 2001)) == pytest.approx([0.025, 0.975])
 
 
 def test_a_target_that_both_missed_has_an_interval() -> None:
@@ -332,3 +333,14 @@ def test_a_limit_that_varies_explains_more_than_one_that_does_not() -> None:
         assert 1 / most <= low
         assert high <= most
         assert (high > 1.2) == (samples is unsteady)
+
+
+def test_what_explains_a_speed_is_the_change_of_its_limit_and_of_a_time_the_inverse() -> None:
+    shares, made = np.linspace(0.4, 0.6, 9), []
+    for limit in (1.0, 1.5):
+        rate = comparison.Measurement(("lbl", "words/s"), limit * shares, True, "", "", ("copy",), shares)
+        made.append([rate, rate._replace(place=("lbl", "s"), samples=1 / rate.samples, rate=False)])
+    of_rate, of_time = comparison.judged(list(zip(*made, strict=True)), [])
+    assert of_rate["explained"] == pytest.approx([1 / comparison.BOUND, 1.5 * comparison.BOUND])
+    assert of_time["explained"] == pytest.approx([1 / end for end in of_rate["explained"][::-1]])
+    assert of_rate["verdict"] == of_time["verdict"] == comparison.SAME

@@ -169,3 +169,8 @@ def test_language_models_are_measured_in_words(tiny, monkeypatch: pytest.MonkeyP
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no speed is measured of 'user-bias'"):
         speed.run(["user-bias"], peers=False, out=tmp_path)
+
+
+def test_a_share_of_a_limit_is_of_the_same_round() -> None:
+    rates = {"lbl": [1.0, 2.0, 3.0], "copy": [10.0, 40.0, 15.0]}
+    assert throughput.share(rates, "lbl", "copy", 2.0)["samples"] == pytest.approx([0.2, 0.1, 0.4])

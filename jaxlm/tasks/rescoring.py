@@ -192,7 +192,7 @@ def grid(weights: Features) -> Floats:
 
 
 def fit(errors: Ints, tried: Floats) -> Floats:
-    """Return the weights with the fewest errors, [4]; of several, those nearest to their mean.
+    """Return the weights with the fewest errors, [4]; of several, those nearest to their mean, by shares of the ranges.
 
     Errors are few and change in steps, so that many weights have the fewest; those in their midst are the safest.
 

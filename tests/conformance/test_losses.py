@@ -13,7 +13,7 @@ import optax
 import pytest
 
 import jaxlm
-from cases import OBJECTIVES, TOYS, assert_same, every
+from cases import OBJECTIVES, SMALL, TOYS, assert_same, every
 from jaxcf.contract import NO_PAIRS
 from jaxcf.data.ratings import Units
 from jaxfit import tables
@@ -28,10 +28,10 @@ WEIGHT = np.array([1, 0.5, 2, 1, 0, 1, 0.25, 1], np.float32)
 CASES = [case for case in every(objectives=True) if case.by_sgd]
 
 
-def setup(case, place):
+def setup(case, place, seed=3, **overrides):
     """Return the program, parameters before training and training data, at the model's own defaults, or at a toy's."""
     is_toy = case.record.name in {**OBJECTIVES, **TOYS[case.package]}
-    key, fields = jax.random.key(3), case.fields(case.record.recipes["tuned"][1] if is_toy else {})
+    key, fields = jax.random.key(seed), case.fields(case.record.recipes["tuned"][1] if is_toy else {}) | overrides
     if case.package is not jaxlm:
         data = place.dataset
         config = case.record.configure(data.catalogue, Units.of(data.train.stars, data.catalogue.scale), fields)
@@ -233,6 +233,21 @@ def test_initial_arrays_are_drawn_independently(case, place):
     for one, other in itertools.combinations(drawn, 2):
         number = min(len(one), len(other))
         assert abs(np.corrcoef(one[:number], other[:number])[0, 1]) < 0.95
+
+
+def test_initial_tables_are_as_large_as_init_scale_says(case, place):
+    """All that are drawn of a row for each word, node, user or item: twice as large at twice the scale."""
+    scale = case.fields({}).get("init_scale")
+    if scale is None:
+        pytest.skip("its Config has no init_scale")
+    given = {"init_scale": scale}, {"init_scale": 2 * scale}, {"init_scale": scale, "seed": 4}
+    of_each = zip(*(jax.tree.leaves(jax.device_get(setup(case, place, **each)[1])) for each in given), strict=True)
+    drawn = [
+        each for each in of_each if each[0].ndim > 1 and 2 * len(each[0]) > 3 * SMALL and np.any(each[0] != each[2])
+    ]
+    assert drawn
+    for one, twice, _ in drawn:
+        np.testing.assert_allclose(twice, 2 * one, rtol=1e-5)
 
 
 def test_before_training_words_have_their_base_rates_where_weights_are_zero(case, place):

@@ -56,6 +56,13 @@ def test_a_line_depends_on_seed_and_number_alone(place, name):
             model.sample(longest=wrong)
 
 
+def test_lines_of_neighbouring_seeds_are_drawn_apart():
+    """A line of one seed is no other line of the next one."""
+    model = unigram(np.array([0.5, 0.0, 0.5, 0.0]))
+    lines = {tuple(sentence(model, seed, line, longest=30)[0]) for seed in range(3) for line in range(3)}
+    assert len(lines) == 9
+
+
 def test_a_prefix_begins_each_line_and_counts_to_its_length():
     words, ended = sentence(unigram(np.array([0.5, 0.0, 0.5, 0.0])), 0, 0, longest=5, prefix=["b", "never"])
     assert (words[:2], len(words), ended) == (["b", "never"], 5, False)

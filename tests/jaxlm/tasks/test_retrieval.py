@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jaxlm.tasks.intervals import bootstrap
 from jaxlm.tasks.retrieval import RECALLS, retrieve
 
 
@@ -49,6 +50,15 @@ def test_precision_is_that_of_a_loop(held, monkeypatch):
     assert found.mean[0] > found.by_chance + 0.1
     shares = [np.mean([np.mean([k in each for each in labels]) for k in own]) for own in wanted[2:] if own]
     assert found.by_chance == pytest.approx(np.mean(shares))
+
+
+def test_each_level_of_recall_has_the_interval_of_its_own_precision():
+    found = retrieve(drawn(15, 0)[0], drawn(30, 1)[0], drawn(15, 0)[1], drawn(30, 1)[1], (0.1, 0.5, 1.0))
+    for level, interval in enumerate(found.intervals()):
+        own = found.precision[:, level]
+        assert interval == bootstrap(lambda units, own=own: own[units].mean(axis=1), len(own))
+        assert interval[0] < own.mean() < interval[1]
+    assert len(set(found.intervals())) == 3
 
 
 def test_labels_that_vectors_tell_are_found_first_and_all_documents_have_their_share():

@@ -48,6 +48,9 @@ def test_interval_is_that_of_scipys_bootstrap():
     ).confidence_interval  # fmt: skip
     assert found.interval == pytest.approx(tuple(expected), abs=0.03)
     assert (found.pairs, found.left_out) == (80, 0)
+    again = similarity.judge(R, vocabulary, similarity.Pairs(listed, scores), seed=5)
+    assert again.correlation == found.correlation
+    assert again.interval != found.interval == pytest.approx(again.interval, abs=0.03)
 
 
 def test_pairs_without_vectors_are_left_out(tmp_path):

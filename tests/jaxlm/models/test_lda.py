@@ -53,6 +53,16 @@ def test_the_particle_filter_is_without_bias_and_does_not_mind_padding():
     assert abs(ratio.mean() - 1) < 4 * ratio.std() / len(keys) ** 0.5
 
 
+def test_no_number_of_a_key_is_drawn_twice(monkeypatch):
+    """For each of three words, one by which particles are chosen, and one for the topic of each of two."""
+    seen, inner = [], lda.uniform
+    monkeypatch.setattr(lda, "uniform", lambda key, number: seen.append(np.asarray(number)) or inner(key, number))
+    with jax.disable_jit():
+        lda.log_prob(BETA, np.array([0, 2, 4]), jax.random.key(0), ALPHA, 2)
+    assert [len(numbers) for numbers in seen] == [3] * 3
+    assert len(np.unique(seen)) == 9
+
+
 def test_probabilities_of_documents_are_exact_for_many_particles_and_orders():
     config = lda.Config(num_words=N_W, num_topics=K, alpha=ALPHA)
     made = Model(lda.MODEL, Vocabulary(tuple("abcde")), config, lda.Params(BETA), {})

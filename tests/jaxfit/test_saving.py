@@ -1,6 +1,9 @@
 """What a training saves: resuming, damaged checkpoints and journals, early ends, full disks."""
 
+import itertools
 import json
+import time
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +13,7 @@ import pytest
 import toy
 from jaxfit import fit
 from jaxfit.errors import UserError
-from jaxfit.run_dir import checkpoint
+from jaxfit.run_dir import checkpoint, journal
 from toy_training import train
 
 
@@ -76,6 +79,35 @@ def test_a_lost_journal_is_said_and_epochs_are_counted(tmp_path):
         done = train(directory=tmp_path, epochs=5, resume=True)
     assert done.epochs == 5
     assert [line["epoch"] for line in done.history] == [2, 3, 4]
+
+
+def test_events_and_times_are_of_the_epochs_of_this_run(tmp_path):
+    """Of 101 examples with three events each, in seven minibatches."""
+    program = toy.program(True, events=lambda data: 3 * len(data.y))
+    done = train(program=program, directory=tmp_path, epochs=3)
+    more = train(program=program, directory=tmp_path, epochs=5, resume=True)
+    assert (done.events, more.events) == (3 * 303, 2 * 303)
+    times = journal.Journal(tmp_path).times()
+    assert [line["epoch"] for line in times] == [0, 1, 2, 3, 4]
+    for line in times:
+        assert line["steps"] == 7
+        assert line["examples_per_second"] == pytest.approx(303 / line["train_seconds"])
+    assert sum(line["train_seconds"] for line in times[3:]) == pytest.approx(more.train_seconds)
+
+
+def test_a_training_stops_after_the_minutes_that_it_is_given(monkeypatch):
+    """By a clock that goes on by ten seconds whenever it is read."""
+
+    def epochs(minutes):
+        clock = itertools.count(0, 10)
+        fake = SimpleNamespace(monotonic=lambda: next(clock), perf_counter=time.perf_counter)
+        monkeypatch.setattr(fit, "time", fake)
+        done = train(max_minutes=minutes, epochs=50, patience=50)
+        assert done.stopped == "max-minutes"
+        assert 60 * minutes < next(clock) < 60 * minutes + 100
+        return done.epochs
+
+    assert 0 < epochs(2) < epochs(4) < 50
 
 
 def test_a_training_that_ends_early_saves_nothing_that_takes_long(tmp_path, monkeypatch):

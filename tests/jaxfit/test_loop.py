@@ -10,7 +10,8 @@ import toy
 from jaxfit import loop
 from jaxfit.devices.platform import tracing_for
 from jaxfit.program import Mean, Metric
-from toy_training import train
+from jaxfit.trainer import Trainer
+from toy_training import RECIPE, train
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 0), (3, 2), (0, 5), (1, 17), (2, 18), (0, 40), (7, 100)])
@@ -26,6 +27,14 @@ def test_steps_that_a_gpu_starts_together_are_the_same(first: int, last: int) ->
         assert jax.jit(run)(first, last) == one_by_one
         assert "scan[" in str(jax.make_jaxpr(run)(first, last)), "a loop of a known number of steps"
     assert "scan[" not in str(jax.make_jaxpr(run)(first, last))
+
+
+def test_orders_and_steps_are_drawn_by_keys_of_their_own() -> None:
+    """Else an epoch's order would be drawn by the key of the step of its number."""
+    key, data = jax.random.key(2), toy.data(jax.random.key(1))
+    trainer = Trainer(toy.program(False), toy.init(jax.random.key(0)), data, RECIPE, key, None)
+    keys = jax.random.key_data(jnp.stack([key, trainer.order_key, trainer.step_key]))
+    assert len(jnp.unique(keys, axis=0)) == 3
 
 
 class Keyed(NamedTuple):

@@ -62,3 +62,12 @@ def test_log_normalizers_of_a_recurrent_model_turn_scores_into_its_probabilities
         z, _ = network.hidden(params, params.R[windows.before], given, None, plain)
         scores = jnp.sum(z * params.U[windows.word], axis=-1) + params.b[windows.word] - params.head.log_Z
         np.testing.assert_allclose(scores - log_Z, -nats, rtol=1e-10)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_noise_is_by_the_power_that_is_given_of_the_counts_of_a_text(power):
+    """Whose next words are padded with -1; a word that does not occur counts as one that occurs once."""
+    words, cfg = np.array([[0, 0, 0, 0], [1, 1, 2, -1]]), lbl.Config(num_words=4, objective="nce", noise_power=power)
+    expected = np.array([4, 2, 1, 1]) ** power
+    found = output.data(None, words, cfg).noise
+    np.testing.assert_allclose(np.exp(found.log_p), expected / expected.sum(), rtol=1e-6)

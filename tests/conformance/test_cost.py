@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import registry
-from jaxcf.models import crbm, pmf
+from jaxcf.models import crbm, masked_rbm, pmf
 from jaxcf.models.cpmf import model as cpmf
 from jaxcf.models.rbm import config as rbm_config
 from jaxcf.models.rbm import model as rbm
@@ -74,8 +74,29 @@ def test_a_chain_multiplies_all_levels_of_a_movie_in_each_of_its_steps() -> None
     assert rbm.cost(user_rbm(smooth=1.0), LISTS).added == 5 * 7
 
 
+@pytest.mark.parametrize(("smooth", "moved"), [(0.0, 2), (1.0, 2 * 5)])
+def test_a_rating_of_an_rbm_is_summed_sampled_and_moves_rows(smooth: float, moved: int) -> None:
+    """Its row is added to the input of the hidden units, then a step is made, then rows times numbers are added."""
+    assert rbm.cost(user_rbm(smooth=smooth), LISTS).operations == 7 * (1 + (2 * 5 + 1) + 2 * moved)
+
+
+@pytest.mark.parametrize("share", [0.25, 0.75])
+@pytest.mark.parametrize("smooth", [0.0, 1.0])
+def test_all_levels_of_a_masked_rating_are_multiplied_there_and_back(share: float, smooth: float) -> None:
+    """One that is left is a row that is added; the rows that are read move, with smooth weights all of a movie."""
+    config = masked_rbm.Config(num_items=4, num_values=5, num_hidden=7, smooth=smooth, mask_rate=share)
+    found, rows = masked_rbm.cost(config, LISTS), (1 - share) + share * 5
+    moved = 5 if smooth else rows
+    products = (1 - share) + share * (2 * 5 + 2 * 5)
+    assert found.operations == pytest.approx(7 * (products + 2 * moved))
+    assert (found.read, found.added) == pytest.approx((7 * rows, 7 * moved))
+
+
 def test_conditional_models_add_the_rows_of_rated_items() -> None:
     plain, conditional = rbm.cost(user_rbm(), LISTS), crbm.cost(user_rbm(), LISTS)
     assert conditional.read - plain.read == conditional.added - plain.added == 7 * 8 / 4
+    assert conditional.operations - plain.operations == 2 * 7 * 8 / 4
     config = cpmf.Config(num_users=3, num_items=4, num_features=10)
     assert cpmf.cost(config, LISTS).operations == 6 * 10 + 3 * 10 * 8 / 4
+    moved = 10 + 1 + 10 * 8 / 4
+    assert (cpmf.cost(config, LISTS).read, cpmf.cost(config, LISTS).added) == (3 + moved, moved)

@@ -12,6 +12,7 @@ from sample_records import TABLES, UNSAFE
 
 from benchmarks import registry
 from benchmarks.core import markdown, record
+from benchmarks.core.verdict import SEEDS
 from benchmarks.report import html, overview
 from benchmarks.speed import page as speed_page
 
@@ -117,12 +118,15 @@ def test_a_claim_that_is_judged_on_validation_alone_says_so(folder: Path, tmp_pa
         verdicts=[
             sample_records.verdict("one", "unresolved", test=None),
             sample_records.verdict("two", "yes", validation=None),
+            sample_records.verdict("three", "yes", validation=None),
         ]
     )
+    content["verdicts"][2]["test"]["seeds"] = SEEDS
     (folder / "table-4.4.ptb.cpu.json").write_text(json.dumps(content))
     found = Page(html.render(tmp_path / "page.html", folder, TABLES)).text
     assert "There is no test; on validation: yes." in found
     assert "Seeds: 2, too few.\n" in found
+    assert f"Seeds: {SEEDS}.\n" in found, "so many are enough"
 
 
 def test_every_picture_is_embedded_with_its_size(folder: Path, parsed: Page) -> None:
@@ -149,7 +153,7 @@ def test_each_figure_has_its_provenance(parsed: Page) -> None:
     tables = parsed.texts()
     assert sum(row in table for table in tables) == 2
     assert sum([*row[:4], "not recorded", by] in table for table in tables) == 1, "records once had no date"
-    fields = ["num_features 100", 'optimizer sgd, rate {"*": 0.1}', "", "2", "perplexity", "121.0, 122.0", "60, 120"]
+    fields = ["num_features 100", 'optimizer sgd, rate {"*": 0.1}', "", "3", "perplexity", "121.0, 122.0", "60, 120"]
     assert sum(["hlbl", "1, 2", "fedcba987654", "abcd1234", "not recorded", *fields] in table for table in tables) == 2
     fields[2] = 'warnings ["no progress"]'
     early = ["hlbl", "1, 2", "aaaabbbbcccc with changes", "not recorded", "not recorded", *fields]

@@ -24,7 +24,7 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
     recorded = {"data": {"name": "ptb"}, "scale": "cpu", "recipe": "tuned", "complete": True}
     recorded["columns"] = [{"name": "perplexity"}]
     recorded["models"] = {
-        "t7": {"validation_perplexity": [130.0, 120.0]}, "lbl": {"validation_perplexity": [121.0, 125.0]}, "kn": {},
+        "t7": {"validation_perplexity": [120.0, 130.0]}, "lbl": {"validation_perplexity": [121.0, 125.0]}, "kn": {},
     }  # fmt: skip
     folder = tmp_path / "benchmarks" / "results"
     folder.mkdir(parents=True)
@@ -66,6 +66,37 @@ def test_a_model_that_validation_measures_in_another_way_is_not_chosen_by_it() -
     }
     chosen, _ = maps.chosen({"columns": [{"name": "perplexity"}], "rows": rows, "models": models})
     assert chosen["label"] == ["DocNADE"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [({}, (120.0 + 100.0) / 2), ({"valid": {"mean": 90.0}}, 90.0), ({"perplexity": {"mean": 1.0}}, 110.0)],
+)
+def test_a_row_is_chosen_by_the_mean_over_seeds_of_best_epochs_or_by_its_own_column(cells: dict, expected: float):
+    models = {"one": {"validation_perplexity": [130.0, 120.0, 125.0]}, "two": {"validation_perplexity": [100.0, 101.0]}}
+    row = {"cells": cells, "models": ["one", "two", "ngram"]}
+    assert maps.validation(row, models | {"ngram": {}}) == expected
+
+
+def test_of_rows_that_begin_alike_the_one_that_validation_chooses_is_shown(tmp_path: Path) -> None:
+    """Not the best on the test, nor the first; another model's row plays no role."""
+    labels = {"LBL 2": 90.0, "LBL 5": 110.0, "LBL 9": 100.0, "NPLM 2": 80.0}
+    found = {
+        "table": "table-4.4", "data": {"name": "ptb"}, "columns": [{"name": "perplexity"}],
+        "rows": [
+            {"label": [*label.split(), ""], "cells": {"perplexity": {"mean": mean, "sd": None}}, "models": [label],
+             "thesis": {"perplexity": 2 * mean}}
+            for label, mean in labels.items()
+        ],
+        "models": {
+            label: {"validation_perplexity": [score]}
+            for label, score in zip(labels, (99.0, 97.0, 98.0, 1.0), strict=True)
+        },
+    }  # fmt: skip
+    (tmp_path / "some.json").write_text(json.dumps(found))
+    chosen = {"some": [("LBL",), ("RNN",)], "another": [("LBL",)]}
+    _, _, *rows = highlights.lines(tmp_path, chosen, "there")
+    assert rows == ["| LBL 5 | Penn Treebank | perplexity 110.0 | 220.0 | [table-4.4](there/some.md) |"]
 
 
 def test_pages_are_as_written_from_models() -> None:

@@ -1,11 +1,13 @@
 """A pass over many ratings, at a tiny size."""
 
+import jax
+import numpy as np
 import pytest
 
 from benchmarks.core import timing
 from benchmarks.measurement import limits
 from benchmarks.speed import netflix as speed_netflix
-from jaxcf.data.synthetic import Planted
+from jaxcf.data.synthetic import NETFLIX_SHARES, Planted, planted
 
 TINY = Planted(num_users=200, num_items=60, num_ratings=6000)
 
@@ -32,6 +34,8 @@ def test_passes_are_measured_after_a_first_one(model: str, monkeypatch: pytest.M
         assert len(row[column]["samples"]) == speed_netflix.ROUNDS
     shuffling, seconds = row["seconds of shuffling"], row["seconds"]
     assert all(0 < a < b for a, b in zip(shuffling["samples"], seconds["samples"], strict=True))
+    events = len(planted(jax.random.key(0), TINY, *NETFLIX_SHARES).train.user)
+    np.testing.assert_allclose(np.multiply(row["ratings/s"]["samples"], seconds["samples"]), events)
     assert row["training RMSE of the last"] < 2
     assert all(row["MB"] > 10 for row in tables["peak memory"].values())
     assert tables["limits of the device"].keys() == limits.ABOUT.keys()

@@ -20,7 +20,7 @@ from benchmarks.speed.peers.factorizers import PEERS
 from benchmarks.speed.programs import Program, trial
 from benchmarks.speed.search import Range, Tried
 from benchmarks.speed.time_to_error import COLD, PREPARED, TIMES, TRAINING, WARM, Timed
-from jaxcf.data.synthetic import Planted, planted
+from jaxcf.data.synthetic import Planted, planted, true_model
 from jaxfit.run_dir import json_text
 
 TINY = Planted(num_users=200, num_items=60, num_ratings=6000)
@@ -89,6 +89,24 @@ def test_validation_must_come_below_an_error_by_the_margin(problem):
     assert searched(problem, (lowest + margin * 1.01,)).chosen
 
 
+def test_the_fewest_passes_that_reach_an_error_are_chosen(problem):
+    """Of a program that needs three, of which the search tries two and four."""
+
+    def prepare(data):
+        return lambda passes, stars, rank=1: lambda: lambda user, item: np.full(len(user), 3.0 if passes >= 3 else 9.0)
+
+    program = CONSTANT._replace(prepare=prepare)
+    contender = time_to_error.searched(program, program.prepare(problem.data), problem._replace(errors=(1.5,)))
+    assert {each.passes for each in contender.found.tried} == {2, 4}
+    assert contender.chosen[1.5].passes == 3
+
+
+def test_errors_to_reach_are_above_that_of_the_model_that_ratings_were_drawn_from(problem):
+    valid, truth = problem.data.valid, true_model(jax.random.key(0), TINY)
+    error = np.sqrt(np.mean((np.clip(truth.predict(valid.user, valid.item), 1, 5) - valid.stars) ** 2))
+    np.testing.assert_allclose(problem.errors, np.multiply([1.076, 1.046], error), atol=6e-4)
+
+
 def seconds(training, rmse, **more):
     return Seconds(0.5, 0.1, 0.2, training, 0.0, training + 1.0, rmse)._replace(**more)
 
@@ -121,6 +139,17 @@ def test_peers_compile_nothing_and_have_no_cache(problem):
     row = time_to_error.row(searched(problem), 1.5, Timed([seconds(1.0, 0.8)], []))
     assert row[PREPARED]["samples"] == [1.2]
     assert row[COLD] == row[WARM]
+
+
+def test_as_shipped_and_by_phase_are_of_the_trainings_with_that_cache():
+    warm, cold = [seconds(1.0, 0.9), seconds(2.0, 0.8)], [seconds(1.0, 0.9, total=9.0), seconds(2.0, 0.8, total=7.0)]
+    ours, theirs = (time_to_error.as_shipped(Timed(warm, each)) for each in (cold, []))
+    samples = {name: found["samples"] for name, found in ours.items()}
+    assert samples == {WARM: [2.0, 3.0], COLD: [9.0, 7.0], TRAINING: [1.0, 2.0], "test RMSE": [0.9, 0.8]}
+    assert theirs == {**ours, COLD: ours[WARM]}
+    spent = time_to_error.phases(Timed(warm, cold), 0.85)
+    assert spent.pop("to a test RMSE of") == 0.85
+    assert [found["samples"] for found in spent.values()] == [[0.5] * 2, [0.1] * 2, [0.2] * 2, [0, 0], [1, 2], [2, 3]]
 
 
 def test_all_times_are_divided_by_ours(problem):

@@ -17,6 +17,16 @@ def test_passes_are_the_fewest_that_reach_the_target_or_those_that_come_nearest(
     assert topics._fewest((1, 2, 4), found[::-1], 17.0) == 1
 
 
+def test_times_are_divided_by_ours_and_documents_are_counted_in_every_pass():
+    rounds = {topics.OURS: [(2.0, 30.0), (5.0, 32.0)], "peer": [(6.0, 40.0), (10.0, 42.0)]}
+    ours, theirs = topics._table(300, {topics.OURS: 5, "peer": 2}, rounds).values()
+    assert ours["documents/s"]["samples"] == [750.0, 300.0]
+    assert theirs["documents/s"]["samples"] == [100.0, 60.0]
+    assert theirs["this / jaxlm, s of training"]["samples"] == [3.0, 2.0]
+    assert [row["perplexity of test documents"]["median"] for row in (ours, theirs)] == [31.0, 41.0]
+    assert [(row["passes"], row["s of training"]["median"]) for row in (ours, theirs)] == [(5, 3.5), (2, 8.0)]
+
+
 @pytest.mark.extended
 def test_trainings_are_timed_in_turn_and_evaluated_on_test_documents(monkeypatch):
     """A peer whose topics are uniform has a perplexity of the number of words, which ours is to reach, at any pass."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxcf
-from jaxcf import training
+from jaxcf import metrics, training
 from jaxcf.cli import evaluate
 from jaxcf.cli import main as cli
 from jaxcf.contract import PredictsExactly
@@ -145,6 +145,30 @@ def test_rankings_are_of_all_items_that_a_user_has_not_rated(files, models, caps
     _, out, _ = run(capsys, *argv)
     assert "items of at least 4 stars of" in out
     assert "not in the thesis" in out
+
+
+def test_a_line_of_errors_says_which_are_of_predictions_on_the_scale():
+    """One is below the scale, one above it."""
+    result = metrics.evaluate([-1.0, 7.0, 3.0], [2.0, 4.0, 3.0], RatingScale(1, 5, 1))
+    rmse, unclipped, mae = np.sqrt((1 + 1) / 3), np.sqrt((9 + 9) / 3), (1 + 1) / 3
+    expected = f"RMSE {rmse:.4f} stars (not clipped to the scale: {unclipped:.4f}), MAE {mae:.4f}, 3 ratings"
+    assert evaluate.summary(result) == expected
+
+
+def test_new_users_are_ranked_beside_the_popularity_of_training(files, models, capsys):
+    """Of items with equally many ratings, as if in random order: the chance of each to be among the first three."""
+    argv = ["eval", models / "pmf", "--ratings", files / "asked.csv", "--known", files / "known.csv", "--top", "3"]
+    _, out, _ = run(capsys, *argv, "--relevant", "1", "--json")
+    model, recalls = jaxcf.load(models / "pmf"), []
+    number = np.bincount(model.known.ratings.item, minlength=ITEMS)
+    for seen, wanted in ((["m1", "m2"], ["m3"]), (["m1"], ["m4", "m5"])):
+        others = np.delete(number, model.catalogue.item_index(seen))
+        chances = [
+            np.clip((3 - np.sum(others > own)) / np.sum(others == own), 0, 1)
+            for own in number[model.catalogue.item_index(wanted)]
+        ]
+        recalls.append(np.mean(chances))
+    assert json.loads(out)["popularity"]["recall@3"] == pytest.approx(np.mean(recalls))
 
 
 def test_eval_reports_what_a_ranking_omits_and_conditions_on(files, models, tmp_path, capsys):

@@ -49,6 +49,22 @@ def test_it_equals_splits_trainings_and_evaluations_by_hand(call, model, folds, 
         assert found["mean"][f"popularity_{measure}"] == pytest.approx(np.mean(popular), rel=1e-6)
 
 
+def test_the_table_has_the_clipped_errors_of_folds_their_mean_and_deviation(call, capsys):
+    argv = ["cross-validate", "bias", *RATINGS, "--folds", "3"]
+    found, _ = call(*argv)
+    names = ["rmse_clipped", "mae_clipped"]
+    assert list(found["mean"]) == list(found["standard_deviation"]) == names
+    errors = np.array([[fold[name] for name in names] for fold in found["folds"]])
+    assert main(argv) == 0
+    heads, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert heads == ["fold", "RMSE", "MAE", "seconds"]
+    shown = [*errors, errors.mean(axis=0), errors.std(axis=0, ddof=1)]
+    assert [row[:3] for row in rows[:3]] == [[str(n), *(f"{x:.4f}" for x in shown[n - 1])] for n in (1, 2, 3)]
+    assert rows[3:] == [
+        ["mean", *(f"{error:.4f}" for error in shown[3])], ["±", "sd", *(f"{error:.4f}" for error in shown[4])],
+    ]  # fmt: skip
+
+
 def test_folds_that_are_done_are_not_repeated(call, capsys, monkeypatch, tmp_path):
     argv = ["cross-validate", "bias", *RATINGS, "--folds", "3"]
     whole, _ = call(*argv)

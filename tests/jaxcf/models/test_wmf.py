@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxcf import ranking
-from jaxcf.contract import KnownUsers
+from jaxcf.contract import NO_PAIRS, KnownUsers
 from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale
 from jaxcf.models import pairwise, wmf
 from jaxcf.solvers import implicit_als, tiles
@@ -147,6 +147,24 @@ def test_validation_must_hold_what_is_new_to_its_users():
     setup = wmf.prepare(wmf.solve, jax.random.key(0), Dataset("", r, r, None, catalogue, "", ""), None, CONFIG, None)
     with pytest.raises(UserError, match="no validation positive is new to its user"):
         setup.error(setup.params)
+
+
+def test_sweeps_start_from_two_draws_and_are_judged_by_all_pairs_and_validation():
+    """By the objective of a positive, and by NDCG: the first places of items that are not taken in training."""
+    r = table()
+    train, valid = positives(r), positives(np.where(r == 0, np.eye(USERS, ITEMS), 0))
+    data = Dataset("d", train, valid, None, Catalogue(np.arange(USERS), np.arange(ITEMS), RatingScale(0, 9, 1)), "", "")
+    sweeps = wmf.prepare(implicit_als.solve, jax.random.key(0), data, NO_PAIRS, CONFIG, None)
+    X, Y = (np.asarray(rows) for rows in sweeps.params)
+    assert not np.any(X[:ITEMS] == Y)
+    assert sweeps.objective(sweeps.params) == pytest.approx(wmf.objective(sweeps.params, train, CONFIG) / (r > 0).sum())
+    gains = []
+    for user, item in zip(valid.user, valid.item, strict=True):  # each has one
+        scores = X[user] @ Y.T
+        place = 1 + np.sum(scores[r[user] == 0] > scores[item])
+        gains.append(1 / np.log2(place + 1))
+    assert len(gains) > 2
+    assert 1 - sweeps.error(sweeps.params) == pytest.approx(np.mean(gains))
 
 
 def test_users_of_a_group_are_recommended_what_the_group_takes():

@@ -8,7 +8,7 @@ import pytest
 
 import jaxcf
 from accuracy import assert_better_than_constants
-from jaxcf import training
+from jaxcf import top_items, training
 from jaxcf.contract import NO_PAIRS, HasFactors, KnownUsers, PredictsRatings, SimilarItems
 from jaxcf.data import splits
 from jaxcf.data import synthetic as planted
@@ -295,3 +295,9 @@ def test_a_trained_pmf_predicts_like_the_models_function(data, tmp_path):
     np.testing.assert_allclose(model.predictor(data.test.user, data.test.item), expected, rtol=1e-6)
     carved = splits.carve(jax.random.key(1), data)
     assert len(carved.train.user) + len(carved.valid.user) == len(data.train.user)
+
+
+def test_of_equal_scores_the_first_items_are_the_highest():
+    scores = np.array([1.0, 2.0, 2.0, -np.inf, 3.0, 2.0, 1.0], np.float32)
+    assert top_items.highest(scores, 3).tolist() == [4, 1, 2]
+    assert top_items.highest(scores, 9).tolist() == [4, 1, 2, 5, 0, 6], "what is left out is never among them"

@@ -16,7 +16,8 @@ from jaxfit.errors import UserError
 
 CASES = [case for case in every() if case.by_sgd]
 SECONDS = 1200  # for all models
-# a model whose tables are read by rows, of words; one of ratings; one whose tables are read whole
+# a model whose tables are read by rows, of words, which `end_to_end/test_train_processes.py` trains, too; one of
+# ratings; one whose tables are read whole
 SAMPLE = [
     next(case for case in CASES if case.package is jaxlm and case.record.structure_of({})),
     next(case for case in CASES if case.package is jaxcf),
@@ -25,8 +26,8 @@ SAMPLE = [
 
 
 def marks(case):
-    """Return no mark for the first two of the sample, extended for the third, slow for all other cases."""
-    return [] if case in SAMPLE[:2] else pytest.mark.extended if case in SAMPLE else pytest.mark.slow
+    """Return no mark for the second of the sample, extended for the others, slow for all other cases."""
+    return [] if case is SAMPLE[1] else pytest.mark.extended if case in SAMPLE else pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from jaxlm.cli.main import main as lm
 from jaxlm.models import REGISTRY as LANGUAGE_MODELS
 
 NAMES = [*LANGUAGE_MODELS.names(), *RATING_MODELS.names()]
-QUICK = [pytest.param(name, 6, 2, id=f"{name}-quick") for name in SAMPLE]
+QUICK = [pytest.param(name, 3, 1, id=f"{name}-quick") for name in SAMPLE]
 ALL = [pytest.param(name, BITS, CUTS, marks=pytest.mark.slow, id=name) for name in NAMES]
 WITHOUT_PART = re.compile(
     r"README.md|scores.json|(journal|timing).jsonl|bootstrap/|checkpoint-"

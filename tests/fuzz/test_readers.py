@@ -17,6 +17,6 @@ def models(tmp_path_factory):
 @pytest.mark.parametrize("name", readers(Path()))
 def test_mutated_files_are_read_or_refused(name, models, tmp_path):
     reader = readers(models)[name]
-    number = 40 if isinstance(reader, Command) else 300  # a few seconds at most
+    number = 20 if isinstance(reader, Command) else 150  # a second or two at most
     read = sum(try_one(reader, name, 0, i, tmp_path) for i in range(number))
     assert read, "no file was valid enough to be read"

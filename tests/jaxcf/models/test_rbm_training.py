@@ -55,6 +55,7 @@ def test_minibatches_have_several_capacities(data):
     assert len({stretch.capacity for stretch in laid.stretches}) >= 2
 
 
+@pytest.mark.extended  # `conformance/test_training.py` has the small model on eight devices
 def test_many_devices_equal_one(data, tmp_path):
     one, many = (fitted("crbm", data, tmp_path / str(n), Run(devices=n), batch_size=16).model.params for n in (1, 8))
     assert np.abs(one.W).max() > 0.02

@@ -13,7 +13,8 @@ from jaxlm.models.hlbl.tree import TreeOptions
 from jaxlm.training import train
 
 
-@pytest.mark.parametrize("optimizer", ["adam", pytest.param("sgd", marks=pytest.mark.extended)])
+@pytest.mark.extended  # `conformance/test_training.py` has small models on eight devices
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_many_devices_equal_one(tmp_path: Path, optimizer):
     corpus, _ = planted(jax.random.key(0), events=(2249, 300, 300), num_words=60)
     recipe = Recipe(

@@ -251,6 +251,7 @@ def test_trees_over_different_vocabularies_cannot_be_joined():
         trees.join([])
 
 
+@pytest.mark.extended
 def test_large_vocabularies_are_clustered_within_a_minute():
     """At the size of the thesis, with features whose spectrum is like that of trained models; it takes seconds."""
     num_words = 18_000

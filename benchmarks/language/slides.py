@@ -35,8 +35,8 @@ ML, CLASSES, IMPORTANCE = "maximum likelihood", "classes", "importance sampling"
 
 
 def neural_models(scale: LanguageScale) -> dict[str, Spec]:
-    """Return the neural models by name: recurrent ones of two or three times the units that others have features."""
-    units = {"rnn": 2, "lstm": 3, "gru": 3}
+    """Return the neural models by name: recurrent ones of three times the units that others have features."""
+    units = {"rnn": 3, "lstm": 3, "gru": 3}
     return {
         name.upper(): Spec(
             name,

@@ -36,8 +36,11 @@ class Config(network.Config):
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (
         Recipe(optimizer="adam", batch_size=32, epochs=30, rate={"*": 3e-3}, decay={"*": 0.0}, anneal=True),
-        {"num_features": 200, "num_hidden": 200, "dropout": 0.2, "feature_dropout": 0.1},
+        {
+            "num_features": 300, "num_hidden": 300, "tied": True, "dropout": 0.5, "feature_dropout": 0.3,
+            "objective": "importance", "num_noise": 500, "shared_noise": True,
+        },
     ),
-}
+}  # fmt: skip
 
 MODEL = network.model("rnn", "a recurrent network of sigmoid units", "Mikolov et al. 2010", Config, RECIPES)

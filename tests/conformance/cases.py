@@ -127,10 +127,10 @@ class Case(NamedTuple):
         argv = ["train", self.record.name, train, files["train"], "--valid", files["valid"], "--out", out]
         return [*map(str, argv), *self.options]
 
-    def train(self, place, out, recipe=None, **run):
-        """Train the model as the command does, by the library."""
-        own, config = self.recipe
-        more = {"recipe": recipe or own, "config": config, "run": Run(**run)}
+    def train(self, place, out, recipe=None, config=None, **run):
+        """Train the model as the command does, by the library; config: fields that are changed."""
+        own, fields = self.recipe
+        more = {"recipe": recipe or own, "config": {**fields, **(config or {})}, "run": Run(**run)}
         if self.package is jaxlm:
             return jaxlm.training.train(self.record.name, place.read_by(self.record), out, **more)
         return jaxcf.training.train(self.record.name, place.dataset, out, solver=self.fitting.name, **more)

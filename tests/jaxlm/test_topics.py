@@ -169,7 +169,7 @@ def test_cells_read_the_mixture_beside_the_vector_of_the_word_before(ids, found)
 FEW = ["--num-topics", "3", "--topic-window", "20"]
 MODELS = {
     "lbl": [*SMALL, *FEW, "--rate", "0.05"],
-    "rnn": ["--num-features", "4", "--num-hidden", "5", "--batch-size", "4", "--epochs", "2", *FEW],
+    "rnn": ["--num-features", "4", "--num-hidden", "5", "--no-tied", "--batch-size", "4", "--epochs", "2", *FEW],
 }
 LINE = ["The", "he", "saw", "it"]
 each = pytest.mark.parametrize("name", MODELS)

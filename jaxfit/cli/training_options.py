@@ -109,10 +109,10 @@ def add(
 
 
 def _show(values: dict[str, Any]) -> str:
-    """Say what recipes set a field to."""
+    """Say what recipes set a field to; nothing of those that leave it unset."""
     if len({options.show(value) for value in values.values()}) == 1:
         return options.show(next(iter(values.values())))
-    return ", ".join(f"{options.show(value)} in {recipe}" for recipe, value in values.items())
+    return ", ".join(f"{options.show(value)} in {recipe}" for recipe, value in values.items() if value is not None)
 
 
 def _values(config: type, recipes: Recipes) -> dict[str, dict[str, Any]]:

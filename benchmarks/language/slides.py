@@ -182,7 +182,7 @@ TABLES = {
             "slides-ptb", "", "Neural models and n-grams, alone and mixed with KN5", ("model",), (*MIXTURES, MINUTES),
             _ptb,
             "Mixtures are with the interpolated KN5, the last one of all models. At the scales cpu and full, the NPLM, "
-            "LBL and NLBL have 100 features and a context of 5 words, the RNN 200 units, the LSTM and the GRU 300; "
+            "LBL and NLBL have 100 features and a context of 5 words, the RNN, LSTM and GRU 300 units; "
             "the NLBL adds its hidden layer to the linear prediction of the LBL. The published mixtures are of "
             f"proportions that the slides do not state; they do not say which epochs were chosen by what. {TIMES}",
             _ptb_claims, published="Mirowski 2014 (Penn Treebank; LSTM of 2 × 200 units: Zaremba et al. 2014)",

@@ -56,7 +56,7 @@ def of_call(
             can be resumed; this is one of several processes.
     """
     if processes.several():
-        raise UserError("a call trains in one process", do="use the command on each machine (docs/training.md)")
+        raise UserError("a call trains in one process", do="use the command on each machine (docs/scaling.md)")
     chosen = [type(one) for one, _ in record.recipes.values() if one is not None]
     known = [record.config, *chosen[:1], *classes, *([Run] if trained else [])]
     by_parameter = {"rate", "decay"} - {field.name for field in fields(record.config)}

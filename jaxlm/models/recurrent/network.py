@@ -68,7 +68,7 @@ class Config(output.Options, TopicOptions):
             what = f"feature vectors of {self.num_features} numbers cannot be those of {self.num_hidden} units"
             raise UserError(what, "--tied", "give --num-features and --num-hidden the same number, or --no-tied")
         if self.tied and self.objective == "tree":
-            raise UserError("the nodes of a tree have vectors of their own", "--tied", "leave it out")
+            raise UserError("the nodes of a tree have vectors of their own", "--tied", "give --no-tied")
 
 
 class Params(NamedTuple):

@@ -12,6 +12,7 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import option
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.documents.collection import DocumentCorpus
+from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.trees import build as trees
 from jaxlm.trees.options import is_file
 from jaxlm.trees.paths import Tree
@@ -44,7 +45,7 @@ def check(options: Options) -> None:
 def build(corpus: Corpus | DocumentCorpus, options: Options, counts: np.ndarray, key: Array) -> Tree:
     """Build a tree, or read it; counts: int64 [N_w], of the training text."""
     if options.tree not in RULES:
-        return _read(options, len(corpus.vocabulary))
+        return _read(options, corpus.vocabulary)
     return _by_rule(options, len(corpus.vocabulary), counts, key)
 
 
@@ -58,8 +59,8 @@ def _by_rule(options: Options, num_words: int, counts: np.ndarray, key: Array) -
     return trees.build(kind, key, num_words=num_words, counts=counts)
 
 
-def _read(options: Options, num_words: int | None = None) -> Tree:
-    tree = read(options.tree, num_words)
+def _read(options: Options, vocabulary: Vocabulary | None = None) -> Tree:
+    tree = read(options.tree, vocabulary)
     if len(tree.children) != tree.num_words - 1:
         what = f"{len(tree.children) + 1:,} codes for {tree.num_words:,} words, and this objective takes one a word"
         raise UserError(what, options.tree, "give a tree in which each word is one leaf")

@@ -4,17 +4,38 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from jaxfit.errors import UserError
 from jaxlm.contract import Structure
+from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.model_files import VOCABULARY
 from jaxlm.trees import file as tree_file
 from jaxlm.trees.paths import Tree
 
 FILE = "tree.npz"
 
 
-def read(name: str, num_words: int | None = None) -> Tree:
-    """Read a tree from a file, or from the folder of a model; num_words: size of the vocabulary, if known."""
-    path = Path(name)
-    return tree_file.load(path / FILE if (path / FILE).exists() else path, num_words)
+def read(name: str, vocabulary: Vocabulary | None = None) -> Tree:
+    """Read a tree from a file, or from the folder of a model.
+
+    vocabulary: whose ids its leaves get, if known. A file has ids alone, which are taken as they are; a folder has the
+    words, too.
+    """
+    path, num_words = Path(name), None if vocabulary is None else len(vocabulary)
+    if not (path / FILE).exists():
+        return tree_file.load(path, num_words)
+    tree = tree_file.load(path / FILE, num_words)
+    if vocabulary is None:
+        return tree
+    words = Vocabulary.load(path / VOCABULARY, line_end=False).words
+    if set(words) != set(vocabulary.words):
+        raise UserError("its tree is over other words", name, "give its vocabulary.txt to --vocab")
+    ids = np.array([vocabulary.ids[word] for word in words], np.int32)
+    leaf = tree.children < 0
+    children = tree.children.copy()
+    children[leaf] = ~ids[~children[leaf]]
+    return tree._replace(children=children)
 
 
 def of_trees(**own: Any) -> Structure:

@@ -115,7 +115,7 @@ def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) 
     """Build a tree, or read it; the most visited nodes come first. counts: int64 [N_w], of the training text."""
     num_words = len(corpus.vocabulary)
     if options.tree not in RULES:
-        tree = read(options.tree, num_words)
+        tree = read(options.tree, corpus.vocabulary)
     else:
         learned = options.bootstrap is not None and options.tree in LEARNED
         features = word_features(corpus, counts, Path(str(options.bootstrap)), options.cluster) if learned else None

@@ -50,6 +50,9 @@ def begin_from(
     """
     other = load(directory)
     if other.vocabulary.words != vocabulary.words:
+        if set(other.vocabulary.words) == set(vocabulary.words):
+            what = "its words are in another order, that of their counts in the text that it was trained on"
+            raise UserError(what, directory, "train on that text")
         raise UserError("its vocabulary is another", directory, "give its vocabulary.txt to --vocab")
     kind, same = record.structure_of(config), other.record.structure_of(other.info.get("config", {}))
     if kind is not None and same is not None and kind.name == same.name:

@@ -61,6 +61,17 @@ def test_what_does_not_fit_is_one_line(trained, options, said, tmp_path, capsys)
     assert not (tmp_path / "m" / "config.json").exists()
 
 
+def test_the_same_words_in_another_order_are_refused(trained, tmp_path, capsys):
+    """A text has its own counts, by which the words of --vocab are ordered, too."""
+    folder, _ = trained
+    other = write_text(tmp_path / "other.txt", seed=2)
+    argv = ["train", "frbm", "--train", other, *FRBM, "--vocab", str(folder / "frbm" / "vocabulary.txt")]
+    assert main([*argv, "--init", str(folder / "frbm"), "--out", str(tmp_path / "m")]) == 2
+    *_, error = capsys.readouterr().err.splitlines()
+    assert error.startswith("jaxlm: its words are in another order")
+    assert error.endswith("- train on that text")
+
+
 def test_models_without_shared_parameters_are_refused(trained, tmp_path, capsys):
     _, text = trained
     assert main(["train", "kn", "--train", text, "--out", str(tmp_path / "kn")]) == 0

@@ -337,8 +337,10 @@ class Model:
         where: where the words are from, for messages.
 
         Raises:
-            NotInTraining: an unknown word where the vocabulary has no <unk>.
+            UserError: they are one string; of it `NotInTraining`, an unknown word where the vocabulary has no <unk>.
         """
+        if isinstance(words, str):
+            raise UserError("words are given as a list, not as one string", where, "text.split()")
         vocabulary = self.vocabulary
         ids = [vocabulary.ids.get(word, vocabulary.unk) for word in words]
         if None in ids:

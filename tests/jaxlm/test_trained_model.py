@@ -153,6 +153,13 @@ def small_lbl(seed=0, num_words=13):
     return Model(models.get("lbl"), vocabulary, config, params, {})
 
 
+def test_a_string_is_no_list_of_words(place):
+    model = jaxlm.load(place / "kn")
+    assert model.encode(["he", "saw"]).tolist() == [model.vocabulary.ids[word] for word in ("he", "saw")]
+    with pytest.raises(UserError, match=r"not as one string - text\.split\(\)"):
+        model.encode("he saw")
+
+
 def test_what_texts_of_a_model_share_is_made_once():
     model = small_lbl()
     assert model.texts() is model.texts(model.config)

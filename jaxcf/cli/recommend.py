@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from jaxcf.cli.queries import add_files, new_users, opened
-from jaxcf.contract import FoldsIn, UsesRatedItems
+from jaxcf.contract import FoldsIn, SimilarItems, UsesRatedItems
 from jaxcf.data.formats import file_layout as layout
+from jaxcf.models import require
 from jaxcf.top_items import Answer
 from jaxfit.cli import options
 from jaxfit.cli.command import add_model, print_answer, required
@@ -113,6 +114,7 @@ def parse_rated(text: str, counts: bool = False) -> tuple[dict[str, float], list
 def run_similar(args: argparse.Namespace) -> None:
     """Print the items most like an item."""
     model = opened(args)
+    require(model.record, SimilarItems, "similar", args.directory)
     titles = read_titles(args.titles, model.catalogue.items)
     found = model.similar(required(args, "item", "name an item: --item ID"), top=args.top)
     if args.json:

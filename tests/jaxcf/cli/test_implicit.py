@@ -100,7 +100,7 @@ def test_what_needs_stars_is_refused_in_one_line(files, models, capsys):
         assert len(err.splitlines()) == 1
     status, _, err = run(capsys, "similar", models / "popularity", "--item", "i1")
     assert status == 2
-    assert "popularity has none" in err
+    assert f"popularity has none ({models / 'popularity'}) - use " in err
     with pytest.raises(jaxcf.UserError, match="predicting ratings needs predictions of ratings; wmf has none"):
         jaxcf.load(wmf).predict(["u1"], ["i1"])
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from jaxfit.process.signals import Signalled
 
@@ -71,12 +72,13 @@ def missing_package(name: str, where: object, extra: str = "benchmarks") -> User
 
 
 @contextmanager
-def named(path: object, name: str) -> Iterator[None]:
-    """Replace the path of a temporary file in errors by the name of what it holds."""
+def named(path: Path, name: str) -> Iterator[None]:
+    """Replace the path of a temporary file in errors, or its name as where they are, by the name of what it holds."""
     try:
         yield
     except UserError as error:
-        parts = error.what, error.where, error.do
+        where = name if error.where == path.name else error.where
+        parts = error.what, where, error.do
         error.what, error.where, error.do = (part and part.replace(str(path), name) for part in parts)  # type: ignore[assignment]
         error.args = (str(error),)
         raise

@@ -114,6 +114,8 @@ def test_errors_name_ratings_in_memory_not_a_temporary_file(frame):
     with pytest.raises(UserError, match=r"\(ratings.*row 2") as error:
         jaxcf.train("bias", [("a", "b", 3.0), ("a", "c", float("nan"))], progress=False)
     assert "/" not in str(error.value)
+    with pytest.raises(UserError, match=r"there are no validation ratings \(ratings\) - "):
+        jaxcf.train("pmf", [("a", "b", 3.0)], progress=False)
 
 
 def test_options_of_other_ways_of_fitting_are_errors(frame):

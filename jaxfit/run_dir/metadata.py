@@ -145,7 +145,8 @@ def unfinished_training(directory: Path, has_parameters: bool, *, asked: bool) -
         asked: Whether these would have been read.
     """
     if asked:
-        return NoModel("no parameters of a best epoch have been saved yet", directory, "go on with it by --resume")
+        advice = "go on with it by --resume; with --max-minutes it saves them when it stops"
+        return NoModel("no parameters of a best epoch have been saved yet", directory, advice)
     more = ", or add --unfinished (load: unfinished=True)" if has_parameters else ""
     return NoModel("the model's training has not finished", directory, f"go on with it by --resume{more}")
 

@@ -74,7 +74,8 @@ def test_an_unfinished_training_is_refused_unless_asked_for(place, copy, capsys)
     assert main(["info", str(folder)]) == 0
     assert "not finished" in capsys.readouterr().out
     shutil.rmtree(folder / "parameters")
-    assert "no parameters of a best epoch have been saved yet" in refusal(folder, unfinished=True)
+    assert "no parameters of a best epoch have been saved yet" in (said := refusal(folder, unfinished=True))
+    assert "--max-minutes" in said
 
 
 @pytest.mark.parametrize("name", ["kn", "lbl", "hlbl"])

@@ -41,7 +41,7 @@ class Config(network.Config):
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (
         Recipe(optimizer="adam", batch_size=32, epochs=40, rate={"*": 3e-3}, decay={"*": 0.0}, anneal=True),
-        {"num_features": 300, "num_hidden": 300, "dropout": 0.5, "feature_dropout": 0.3},
+        {"num_hidden": 300, "dropout": 0.5, "feature_dropout": 0.3},
     ),
 }
 

@@ -51,7 +51,7 @@ class Config(output.Options, TopicOptions):
 
     cell: ClassVar[Cell]
     num_words: int = option(help="vocabulary size", unit="words")
-    num_features: int = option(200, "feature vector dimensionality", "features", first=True)
+    num_features: int = option(0, "feature vector dimensionality; 0: as many as units", "features", first=True, low=0)
     num_hidden: int = option(200, "units of each layer", "units", first=True)
     num_layers: int = option(1, "layers of cells", "layers", first=True)
     window: int = option(35, "events through which gradients flow back", "events")
@@ -64,9 +64,11 @@ class Config(output.Options, TopicOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_no_tree(self)
+        if not self.num_features:
+            object.__setattr__(self, "num_features", self.num_hidden)
         if self.tied and self.num_features != self.num_hidden:
             what = f"feature vectors of {self.num_features} numbers cannot be those of {self.num_hidden} units"
-            raise UserError(what, "--tied", "give --num-features and --num-hidden the same number, or --no-tied")
+            raise UserError(what, "--tied", "leave --num-features out, or give --no-tied")
         if self.tied and self.objective == "tree":
             raise UserError("the nodes of a tree have vectors of their own", "--tied", "give --no-tied")
 

@@ -37,7 +37,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (
         Recipe(optimizer="adam", batch_size=32, epochs=30, rate={"*": 3e-3}, decay={"*": 0.0}, anneal=True),
         {
-            "num_features": 300, "num_hidden": 300, "tied": True, "dropout": 0.5, "feature_dropout": 0.3,
+            "num_hidden": 300, "tied": True, "dropout": 0.5, "feature_dropout": 0.3,
             "objective": "importance", "num_noise": 500, "shared_noise": True,
         },
     ),

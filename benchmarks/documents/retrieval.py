@@ -1,6 +1,6 @@
 """Figure 9 of Lauly et al. (2017): documents of the same label, found by their vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from itertools import product
@@ -48,8 +48,17 @@ def _measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") 
 
 @lru_cache(maxsize=256)  # the claims are of what the rows show
 def _retrieved(store: DocumentStore, spec: Spec, part: str) -> Measured:
-    model = store.model(spec)
-    return _scores(store, part, [model.features(documents) for documents in _parts(store, part)], True)
+    return _scores(store, part, _vectors(part, partial(_features, store, spec)), True)
+
+
+@lru_cache(maxsize=256)  # the database of queries of the test is that of queries of validation, and these
+def _features(store: DocumentStore, spec: Spec, part: str) -> NDArray[Any]:
+    return store.model(spec).features(getattr(store.data, part))
+
+
+def _vectors(part: str, of: Callable[[str], NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the vectors of queries and of the database, as `_parts` has them; of: those of a part of the data."""
+    return of(part), of("train") if part == "valid" else np.concatenate([of("train"), of("valid")])
 
 
 def _parts(store: DocumentStore, part: str) -> tuple[Documents, Documents]:
@@ -79,8 +88,8 @@ def _tfidf(store: DocumentStore, size: int) -> Any:
 
 def _baseline(size: int, store: DocumentStore, specs: tuple[()], part: str = "test") -> Measured:
     """Retrieve by TF-IDF weights that are reduced by a singular value decomposition (latent semantic analysis)."""
-    vectors = [_tfidf(store, size).transform(documents.counts) for documents in _parts(store, part)]
-    return _scores(store, part, vectors, False)
+    model = _tfidf(store, size)
+    return _scores(store, part, _vectors(part, lambda of: model.transform(getattr(store.data, of).counts)), False)
 
 
 def _scores(store: DocumentStore, part: str, vectors: Sequence[NDArray[Any]], seeded: bool) -> Measured:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
+from jaxfit.errors import UserError
 from jaxfit.program import Carried
 from jaxlm.models.recurrent import gru, lstm, network, rnn
 from jaxlm.models.recurrent.windows import texts
@@ -174,3 +175,12 @@ def test_features_and_the_units_of_each_layer_are_dropped_by_rates_of_their_own_
     for one, other in itertools.combinations(range(3), 2):
         both = (dropped[one] & dropped[other]).mean()
         assert abs(both - rates[one] * rates[other]) < error, (one, other)
+
+
+def test_features_are_as_many_as_units_unless_they_are_given():
+    """So that `--num-hidden` alone changes a tied model."""
+    assert config("rnn", num_features=0).num_features == N_H
+    assert config("rnn", num_features=0, tied=True).num_features == N_H
+    assert config("rnn", num_features=D).num_features == D != N_H
+    with pytest.raises(UserError, match=r"\(--tied\) - leave --num-features out, or give --no-tied"):
+        config("rnn", num_features=D, tied=True)

@@ -73,7 +73,7 @@ def missing_package(name: str, where: object, extra: str = "benchmarks") -> User
 
 @contextmanager
 def named(path: Path, name: str) -> Iterator[None]:
-    """Replace the path of a temporary file in errors, or its name as where they are, by the name of what it holds."""
+    """Replace the path or the name of a temporary file in errors by the name of what it holds."""
     try:
         yield
     except UserError as error:

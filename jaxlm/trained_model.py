@@ -337,7 +337,8 @@ class Model:
         where: where the words are from, for messages.
 
         Raises:
-            UserError: they are one string; of it `NotInTraining`, an unknown word where the vocabulary has no <unk>.
+            UserError: the words are one string.
+            NotInTraining: a word is unknown, and the vocabulary has no <unk>.
         """
         if isinstance(words, str):
             raise UserError("words are given as a list, not as one string", where, "text.split()")

@@ -51,7 +51,7 @@ def _retrieved(store: DocumentStore, spec: Spec, part: str) -> Measured:
     return _scores(store, part, _vectors(part, partial(_features, store, spec)), True)
 
 
-@lru_cache(maxsize=256)  # the database of queries of the test is that of queries of validation, and these
+@lru_cache(maxsize=256)  # test and validation share most documents
 def _features(store: DocumentStore, spec: Spec, part: str) -> NDArray[Any]:
     return store.model(spec).features(getattr(store.data, part))
 

@@ -48,11 +48,14 @@ class Config:
     num_words: int = option(help="vocabulary size", unit="words")
     num_topics: int = option(50, "size of a document's representation", "topics", first=True)
     alpha: float | None = option(
-        None, "parameter of the Dirichlet distribution of a document's topics; without one 1 / topics", low=1e-4,
+        None, "parameter of the Dirichlet distribution of a document's topics; 1 / topics unless given", low=1e-4,
         first=True,
     )  # fmt: skip
     eta: float | None = option(
-        None, "parameter of the Dirichlet distribution of a topic's words; without one 1 / topics", low=1e-4, first=True
+        None,
+        "parameter of the Dirichlet distribution of a topic's words; 1 / topics unless given",
+        low=1e-4,
+        first=True,
     )
 
     def priors(self) -> tuple[float, float]:

@@ -60,7 +60,8 @@ def train(
             the documents, drawn at random).
         out: folder for the model, new or empty, or of the same training with `resume=True`; None: it stays in memory.
         recipe: "tuned" or "thesis".
-        initial: the folder of a trained model from whose parameters of the same names training begins.
+        initial: the folder of a trained model from whose parameters of the same names training begins; words are
+            matched by name.
         vocabulary: a list of words, or a file of one a line with `<eos>`, in place of the training text's.
         vocab_size: the number of words, the most frequent ones.
         min_count: words that are seen less often are unknown.

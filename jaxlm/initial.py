@@ -1,20 +1,26 @@
 """Training that begins from the parameters of another model, as the temporal FRBM does from an FRBM (§3.4.1)."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.metadata import read_info
-from jaxlm.contract import BySGD, LanguageModel, Structure
-from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
+from jaxlm.data.files import EOS
+from jaxlm.data.vocabulary import UNK, Vocabulary
 from jaxlm.model_files import load
+
+if TYPE_CHECKING:
+    from jaxlm.trained_model import Model
 
 DETERMINES = ("config", "recipe", "seed", "corpus", "tree")  # a trained model, in its `config.json`
 ALSO = ("topics", "initial")  # where it has them
@@ -31,53 +37,105 @@ def begin_from(
     directory: Path,
     params: Any,
     record: LanguageModel,
-    config: Mapping[str, Any],
+    overrides: Mapping[str, Any],
     structure: Any,
     vocabulary: Vocabulary,
-) -> Any:
+    counts: np.ndarray,
+) -> tuple[Any, int]:
     """Return parameters before training: of those that the model in a folder has under the same names, its own.
+
+    Words are found by their names; those that the other model lacks begin as in `params`. Also returns how many words
+    it knows.
 
     Args:
         directory: the folder of a trained model.
         params: the initial parameters of the model that is to be trained.
         record: of that model.
-        config: of that model, as a mapping or overrides.
+        overrides: of its Config's defaults.
         structure: of that model, if it has one.
         vocabulary: of that model.
+        counts: of the training text, int64 [N_w].
 
     Raises:
-        UserError: the folder has no such model, or one of another vocabulary, structure or size.
+        UserError: the folder has no such model, or one of another structure or size, or with none of the words.
     """
+    import jax  # here, as the command line needs `fingerprint` before it needs JAX
+    import jax.numpy as jnp
+
     other = load(directory)
-    if other.vocabulary.words != vocabulary.words:
-        if set(other.vocabulary.words) == set(vocabulary.words):
-            what = "its words are in another order, that of their counts in the text that it was trained on"
-            raise UserError(what, directory, "train on that text")
-        raise UserError("its vocabulary is another", directory, "give its vocabulary.txt to --vocab")
-    kind, same = record.structure_of(config), other.record.structure_of(other.info.get("config", {}))
-    if kind is not None and same is not None and kind.name == same.name:
-        _require_same(kind, structure, other.structure, directory)
     theirs = named_arrays(other.params) if isinstance(other.record.fitting, BySGD) else {}
     mine = named_arrays(params)
     shared = [name for name in mine if name in theirs]
     if not shared:
         what = f"a {other.name} has none of the parameters of a {record.name}"
         raise UserError(what, directory, f"give a model with some of {', '.join(mine)}")
+    _require_same(record.structure_of(overrides), structure, other, vocabulary, directory)
+    axes: dict[str, int] = {}
+    if other.vocabulary.words != vocabulary.words:
+        plain = record.configure(len(counts), structure, overrides)
+        if plain != record.configure(len(counts), structure, overrides, counts):
+            what = "it was trained on another text, by whose counts words are in classes"
+            raise UserError(what, directory, "train on that text, or by another --objective")
+        axes = word_axes(record, overrides, counts)
+    ids = np.array([other.vocabulary.ids.get(word, -1) for word in vocabulary.words])
+    if all(word in (EOS, UNK) or id < 0 for word, id in zip(vocabulary.words, ids, strict=True)):
+        raise UserError("it knows none of the words", directory, "give a model of a similar text")
     for name in shared:
-        if np.shape(theirs[name]) != np.shape(mine[name]):
-            what = f"its {name} is of shape {np.shape(theirs[name])}, not {np.shape(mine[name])}"
+        wanted, axis = list(np.shape(mine[name])), axes.get(name)
+        if axis is not None:
+            wanted[axis] = len(other.vocabulary)
+        if np.shape(theirs[name]) != tuple(wanted):
+            what = f"its {name} is of shape {np.shape(theirs[name])}, not {tuple(wanted)}"
             raise UserError(what, directory, "give the options of its size")
-    import jax  # here, as the command line needs `fingerprint` before it needs JAX
-    import jax.numpy as jnp
-
+        if axis is not None:
+            theirs[name] = _by_word(theirs[name], mine[name], ids, axis)
     leaves, tree = jax.tree.flatten(params)
     begun = [jnp.asarray(theirs.get(name, x), x.dtype) for name, x in zip(mine, leaves, strict=True)]
-    return jax.tree.unflatten(tree, begun)
+    return jax.tree.unflatten(tree, begun), int(np.sum(ids >= 0))
 
 
-def _require_same(kind: Structure, mine: Any, theirs: Any, directory: Path) -> None:
-    """Raise a UserError where two models are not over the same structure."""
-    if kind.sha256(mine) != kind.sha256(theirs):
-        can_be_given = any(each.name == kind.name for each in fields(kind.options))
-        do = f"add --{kind.name} {directory}" if can_be_given else "train both on the same text, with the same seed"
-        raise UserError(f"it is not over the same {kind.name}", directory, do)
+def word_axes(record: LanguageModel, overrides: Mapping[str, Any], counts: np.ndarray) -> dict[str, int]:
+    """Return the axis along which a parameter has an entry for each word, of those that have one.
+
+    It is the axis that grows by one where the vocabulary does.
+    """
+    import jax
+
+    fitting, kind = record.fitting, record.structure_of(overrides)
+    assert isinstance(fitting, BySGD)
+
+    def shapes(counts: np.ndarray) -> dict[str, tuple[int, ...]]:
+        number = len(counts)
+        built = None if kind is None else kind.stand_in(kind.choose(overrides, {}), number, counts)
+        config = record.configure(number, built, overrides, counts)
+        made = jax.eval_shape(
+            lambda key: fitting.init(key, config, counts, *structure_argument(built)), jax.random.key(0)
+        )
+        return {name: array.shape for name, array in named_arrays(made).items()}
+
+    before, after, pair = shapes(counts), shapes(np.append(counts, 1)), (len(counts), len(counts) + 1)
+    sizes = {name: list(zip(shape, after[name], strict=True)) for name, shape in before.items()}
+    return {name: of_axes.index(pair) for name, of_axes in sizes.items() if pair in of_axes}
+
+
+def _by_word(theirs: Any, mine: Any, ids: np.ndarray, axis: int) -> np.ndarray:
+    """Return what belongs to each word along an axis: theirs[id] for an id of `ids`, [N_w], mine where it is -1."""
+    found, given = np.moveaxis(np.array(mine), axis, 0), np.moveaxis(np.asarray(theirs), axis, 0)
+    found[ids >= 0] = given[ids[ids >= 0]]
+    return np.moveaxis(found, 0, axis)
+
+
+def _require_same(kind: Structure | None, mine: Any, other: Model, vocabulary: Vocabulary, directory: Path) -> None:
+    """Raise a UserError where two models have structures of one kind, but not the same one."""
+    of_other = other.record.structure_of(other.info.get("config", {}))
+    if (
+        kind is None
+        or of_other is None
+        or kind.name != of_other.name
+        or kind.sha256(mine) == kind.sha256(other.structure)
+    ):
+        return
+    can_be_given = any(each.name == kind.name for each in fields(kind.options))
+    same_words = other.vocabulary.words == vocabulary.words
+    do = f"add --{kind.name} {directory}" if can_be_given and same_words else "train both on the same text"
+    raise UserError(f"it is not over the same {kind.name}", directory, do)

@@ -151,7 +151,10 @@ class _Training:
         with on_host(run.row_shards > 1):
             params = init()
             if self.initial is not None:
-                params = begin_from(self.initial, params, record, self.overrides, structure, vocabulary)
+                params, known_words = begin_from(
+                    self.initial, params, record, self.overrides, structure, vocabulary, self.counts
+                )
+                self.say(run, f"{known_words:,} of {len(vocabulary):,} words begin as in {self.initial}")
 
         def write() -> None:
             write_vocabulary(directory, vocabulary)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxlm
+from jaxfit.recipe import named_arrays
 from jaxlm.cli.main import main
 from small_models import SMALL, write_text
 
@@ -47,7 +48,6 @@ def test_tfrbm_begins_where_the_frbm_is(trained, capsys):
     ("options", "said"),
     [
         (["--num-features", "5"], "its R is of shape"),
-        (["--vocab-size", "5"], "its vocabulary is another"),
         (["--init", "nowhere"], "nowhere"),
     ],
 )
@@ -61,15 +61,67 @@ def test_what_does_not_fit_is_one_line(trained, options, said, tmp_path, capsys)
     assert not (tmp_path / "m" / "config.json").exists()
 
 
-def test_the_same_words_in_another_order_are_refused(trained, tmp_path, capsys):
-    """A text has its own counts, by which the words of --vocab are ordered, too."""
-    folder, _ = trained
-    other = write_text(tmp_path / "other.txt", seed=2)
-    argv = ["train", "frbm", "--train", other, *FRBM, "--vocab", str(folder / "frbm" / "vocabulary.txt")]
-    assert main([*argv, "--init", str(folder / "frbm"), "--out", str(tmp_path / "m")]) == 2
+WORDS = {  # parameters with an entry for each word
+    "lbl": "R b",
+    "frbm": "R b_v",
+    "nplm": "R U b",
+    "docnade-lm": "R W U b",
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_each_word_begins_with_its_own_entries(name, tmp_path):
+    """Of a model of another text, with other words, in another order; those that it lacks begin as without it."""
+    texts = [write_text(tmp_path / f"{seed}.txt", seed) for seed in (1, 2)]
+    before = _train(name, texts[0], tmp_path / "before", "--vocab-size", "30")
+    still = ["--rate", "1e-20", "--decay", "0", "--vocab-size", "40"]
+    plain = _train(name, texts[1], tmp_path / "plain", *still)
+    after = _train(name, texts[1], tmp_path / "after", *still, "--init", str(tmp_path / "before"))
+    assert before.vocabulary.words != after.vocabulary.words[:30]
+    theirs, own, found = (named_arrays(model.params) for model in (before, plain, after))
+    for parameter, values in found.items():
+        if parameter not in WORDS[name].split():
+            np.testing.assert_allclose(values, theirs[parameter], rtol=1e-6, atol=1e-15, err_msg=parameter)
+            continue
+        for word, value, alone in zip(after.vocabulary.words, values, own[parameter], strict=True):
+            expected = theirs[parameter][before.vocabulary.ids[word]] if word in before else alone
+            np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-15, err_msg=f"{parameter} of {word}")
+
+
+def _train(name, text, out, *options):
+    size = ["--num-hidden", "8"] if name in ("frbm", "nplm", "docnade-lm") else []
+    assert main(["train", name, "--train", text, "--out", str(out), *SMALL, *size, *options]) == 0
+    return jaxlm.load(out)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("hlbl", ["--tree", "random"], "it is not over the same tree"),
+        ("lbl", ["--objective", "classes"], "by whose counts words are in classes"),
+    ],
+)
+def test_what_cannot_follow_the_words_is_refused(name, options, said, tmp_path, capsys):
+    """The words of --vocab are the same, but in another order, that of their counts in the other text."""
+    texts = [write_text(tmp_path / f"{seed}.txt", seed) for seed in (1, 2)]
+    _train(name, texts[0], tmp_path / "before", *options)
+    words = ["--vocab", str(tmp_path / "before" / "vocabulary.txt"), "--init", str(tmp_path / "before")]
+    argv = ["train", name, "--train", texts[1], "--out", str(tmp_path / "m"), *SMALL, *options, *words]
+    assert main(argv) == 2
     *_, error = capsys.readouterr().err.splitlines()
-    assert error.startswith("jaxlm: its words are in another order")
-    assert error.endswith("- train on that text")
+    assert error.startswith("jaxlm: ")
+    assert said in error
+    assert "train " in error.split(" - ")[1]
+    assert not (tmp_path / "m" / "config.json").exists()
+
+
+def test_models_of_other_words_are_refused(trained, tmp_path, capsys):
+    folder, _ = trained
+    other = tmp_path / "other.txt"
+    other.write_text("der Hund bellt\ndie Katze schläft\n" * 50)
+    argv = ["train", "frbm", "--train", str(other), *FRBM, "--init", str(folder / "frbm"), "--out", str(tmp_path / "m")]
+    assert main(argv) == 2
+    assert "it knows none of the words" in capsys.readouterr().err
 
 
 def test_models_without_shared_parameters_are_refused(trained, tmp_path, capsys):

@@ -72,8 +72,7 @@ def begin_from(
     _require_same(record.structure_of(overrides), structure, other, vocabulary, directory)
     axes: dict[str, int] = {}
     if other.vocabulary.words != vocabulary.words:
-        plain = record.configure(len(counts), structure, overrides)
-        if plain != record.configure(len(counts), structure, overrides, counts):
+        if getattr(record.configure(len(counts), structure, overrides, counts), "class_ends", ()):
             what = "it was trained on another text, by whose counts words are in classes"
             raise UserError(what, directory, "train on that text, or by another --objective")
         axes = word_axes(record, overrides, counts)

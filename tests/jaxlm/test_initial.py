@@ -66,6 +66,8 @@ WORDS = {  # parameters with an entry for each word
     "frbm": "R b_v",
     "nplm": "R U b",
     "docnade-lm": "R W U b",
+    "glove": "W C b c",
+    "lstm": "R U b",
 }
 
 
@@ -90,7 +92,8 @@ def test_each_word_begins_with_its_own_entries(name, tmp_path):
 
 def _train(name, text, out, *options):
     size = ["--num-hidden", "8"] if name in ("frbm", "nplm", "docnade-lm") else []
-    assert main(["train", name, "--train", text, "--out", str(out), *SMALL, *size, *options]) == 0
+    small = {"glove": SMALL[:2], "lstm": [*SMALL[:2], "--num-hidden", "6", "--epochs", "2"]}.get(name, SMALL)
+    assert main(["train", name, "--train", text, "--out", str(out), *small, *size, *options]) == 0
     return jaxlm.load(out)
 
 

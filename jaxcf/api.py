@@ -19,6 +19,7 @@ from jaxfit.call import folder, of_call, warn_stopped
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import stored_in
 from jaxfit.plan import fields_of
+from jaxfit.python_numbers import as_python
 from jaxfit.recipe import Recipe, require_number
 from jaxfit.run_dir.run import Run
 
@@ -70,6 +71,7 @@ def train(
     """
     record = REGISTRY.get(model)
     fitting = record.solver(solver)
+    options, levels, seed = as_python(options), as_python(levels), as_python(seed)
     options, plan = of_call(
         record, recipe, options, classes=[Reading], skip=(*FROM_DATA, *record.fixed),
         parameters=training.parameters(record, recipe, options),

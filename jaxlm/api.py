@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jaxfit.call import folder, of_call, warn_stopped
 from jaxfit.errors import NoModel, UserError
 from jaxfit.plan import fields_of, require_stops
+from jaxfit.python_numbers import as_python
 from jaxfit.recipe import require_number
 from jaxlm import card, models, training
 from jaxlm.contract import RENAMED, BySGD, LanguageModel
@@ -83,7 +84,8 @@ def train(
     """
     record = models.get(model)
     by_engine, reading = isinstance(record.fitting, BySGD), DocumentReading if record.reads == "documents" else Reading
-    options = {RENAMED.get(name, name): value for name, value in options.items()}
+    options = {RENAMED.get(name, name): as_python(value) for name, value in options.items()}
+    seed = as_python(seed)
     options, plan = of_call(
         record, recipe, options, classes=[*(structure.options for structure in record.structures), reading],
         skip=record.fields_from_data, parameters=record.fitting.parameters if isinstance(record.fitting, BySGD) else (),

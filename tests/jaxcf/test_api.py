@@ -36,6 +36,13 @@ def test_files_tables_columns_and_rows_give_the_same_model(frame, model, tmp_pat
         np.testing.assert_array_equal(other.predict(users, items), model.predict(users, items))
 
 
+def test_seeds_of_numpy_are_those_of_python(frame, model):
+    for seed in np.arange(1, 3):
+        other = jaxcf.train("bias", frame, seed=seed, progress=False)
+        assert other.info["seed"] == seed
+        np.testing.assert_array_equal(other.params.b, model.params.b)
+
+
 def test_ids_of_numbers_stay_numbers():
     with as_files([(7, 12, 4), (8, 12, 3)], "ratings") as (file,):
         assert pandas.read_parquet(file).to_numpy().tolist() == [[7, 12, 4], [8, 12, 3]]

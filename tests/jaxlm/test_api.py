@@ -2,6 +2,7 @@
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -55,6 +56,20 @@ def test_resume_finds_the_finished_model_and_a_taken_folder_is_refused(lines, tm
         jaxlm.train("lbl", lines, out=tmp_path / "m", **more)
     with pytest.raises(UserError, match="a training in memory cannot be resumed"):
         jaxlm.train("lbl", lines, resume=True, **more)
+
+
+def test_numbers_of_numpy_and_jax_are_those_of_python(lines):
+    options = {"context_size": 2, "epochs": 1, "batch_size": 16, "anneal": False, "progress": False}
+    plain = jaxlm.train(
+        "lbl", lines, num_features=3, seed=2, rate={"*": 0.5, "b": 0.25}, decay=0.03125, drops=[0.5], **options
+    )
+    other = jaxlm.train(
+        "lbl", lines, num_features=np.int64(3), seed=np.int64(2), rate={"*": np.float32(0.5), "b": jnp.float32(0.25)},
+        decay=jnp.float32(0.03125), drops=np.array([0.5]), **options,
+    )  # fmt: skip
+    np.testing.assert_array_equal(plain.vectors(), other.vectors())
+    with pytest.raises(UserError, match=r"invalid value \['tree', 'nce'\] \(objective\)"):
+        jaxlm.train("lbl", lines, objective=np.array(["tree", "nce"]), **options)
 
 
 def test_lines_in_memory_are_read_as_those_of_a_file(lines, counted, tmp_path):

@@ -16,6 +16,7 @@ from jaxcf.model_files import FILES
 from jaxcf.models import REGISTRY, require
 from jaxcf.recommender import Model
 from jaxfit.call import folder, of_call, warn_stopped
+from jaxfit.devices.float32 import require_float32
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import stored_in
 from jaxfit.plan import fields_of
@@ -65,7 +66,8 @@ def train(
         UserWarning: the training stopped after `max_minutes`; the model is the best one so far.
 
     Raises:
-        UserError: there is no such model or option; ratings or options that the model cannot be trained with; of it
+        UserError: there is no such model or option; ratings or options that the model cannot be trained with; JAX makes
+            float64 (`jax_enable_x64`), and the model is of float32; of it
             `FolderTaken`, where `out` holds a model already, and `Diverged`, where a loss is not finite.
         Interrupted: Ctrl-C; where there is `out`, all is saved.
     """
@@ -79,6 +81,8 @@ def train(
     )  # fmt: skip
     used = [name for cls in (Recipe, Run) for name in fields_of(options, cls)]
     training.require_used(record, fitting, plan.recipe, used)
+    if not isinstance(fitting, ClosedForm):
+        require_float32(model)
     config = dict(plan.config)
     if levels is not None:
         if not record.needs_levels:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxfit.call import folder, of_call, warn_stopped
+from jaxfit.devices.float32 import require_float32
 from jaxfit.errors import NoModel, UserError
 from jaxfit.plan import fields_of, require_stops
 from jaxfit.python_numbers import as_python
@@ -78,7 +79,8 @@ def train(
         UserWarning: the training stopped after `max_minutes`; the model is the best one so far.
 
     Raises:
-        UserError: there is no such model or option; texts or options that the model cannot be trained with; of it
+        UserError: there is no such model or option; texts or options that the model cannot be trained with; JAX makes
+            float64 (`jax_enable_x64`), and the model is of float32; of it
             `FolderTaken`, where `out` holds a model already, and `Diverged`, where a loss is not finite.
         Interrupted: Ctrl-C; where there is `out`, all is saved.
     """
@@ -92,6 +94,8 @@ def train(
         trained=by_engine, seed=seed, out=out, progress=progress,
     )  # fmt: skip
     require_stops(plan.recipe, options)
+    if by_engine:
+        require_float32(model)
     structure = record.choose_structure(plan.config, options)
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read

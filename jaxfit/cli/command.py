@@ -8,6 +8,7 @@ Exit status 0: done; 2: a mistake of the user's, in one line on standard error, 
 import argparse
 import dataclasses
 import errno
+import os
 import sys
 import traceback
 import warnings
@@ -113,6 +114,7 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
         warnings.showwarning = lambda message, *_, **__: _warn(f"{program}: warning: {message}")
         try:
             streams.require_output()
+            os.environ["JAX_ENABLE_X64"] = "false"  # before JAX reads it: programs here are of float32
             args = parse(build(), sys.argv[1:] if argv is None else argv)
             if cached:
                 compilation_cache.enable()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import jaxlm
@@ -47,6 +48,14 @@ def test_standard_error_that_takes_nothing_costs_nothing(closed, folder, tmp_pat
     assert done.stdout.startswith('{"command": "train"')
     assert done.stdout.count("\n") == 1
     assert not [path for path in (tmp_path / "new").iterdir() if b"become <unk>" in path.read_bytes()]
+
+
+def test_float64_of_jax_in_the_environment_changes_nothing(folder, tmp_path):
+    plain, wide = tmp_path / "plain", tmp_path / "wide"
+    assert main(training(folder, plain)) == 0
+    done = shell(f"JAX_ENABLE_X64=1 jaxlm {' '.join(training(folder, wide))}", folder)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    np.testing.assert_allclose(jaxlm.load(wide).vectors(), jaxlm.load(plain).vectors(), rtol=1e-5)
 
 
 def test_a_closed_standard_input_is_empty(folder):

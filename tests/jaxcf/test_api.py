@@ -43,6 +43,15 @@ def test_seeds_of_numpy_are_those_of_python(frame, model):
         np.testing.assert_array_equal(other.params.b, model.params.b)
 
 
+def test_float64_of_jax_is_refused(frame, model):
+    with jax.enable_x64(True):
+        other = jaxcf.train("bias", frame, progress=False)
+        np.testing.assert_array_equal(other.params.b, model.params.b)
+        for name in ("pmf", "wmf"):
+            with pytest.raises(UserError, match=rf"{name} is of float32, .* - train and use it within"):
+                jaxcf.train(name, frame, progress=False)
+
+
 def test_ids_of_numbers_stay_numbers():
     with as_files([(7, 12, 4), (8, 12, 3)], "ratings") as (file,):
         assert pandas.read_parquet(file).to_numpy().tolist() == [[7, 12, 4], [8, 12, 3]]

@@ -47,6 +47,7 @@ from jaxfit.recipe import option
 from jaxfit.registry import Cost
 
 VALIDATED = 10  # places of the ranking that validation is by
+PAIRS = 1 << 18  # of user and item whose products are computed at a time
 
 Data = tuple[Sequence[Side], Sequence[Side]]  # the positives of all users, and those of all items, in parts
 Half = Callable[[Sequence[Side], Array, Array, Array, Array], Array]  # parts, rows, others, λ, its exponent -> rows
@@ -149,7 +150,8 @@ def strength(config: Config) -> tuple[Array, Array]:
 
 @jax.jit
 def _products(X: Array, Y: Array, user: Array, item: Array) -> Array:
-    return jnp.sum(X[user] * Y[item], axis=1)
+    """Compute x_u·y_i of pairs, [N], some at a time: the rows of all positives would be many times the ratings."""
+    return jax.lax.map(lambda pair: jnp.sum(X[pair[0]] * Y[pair[1]]), (user, item), batch_size=PAIRS)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite has diverged

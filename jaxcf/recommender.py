@@ -156,7 +156,9 @@ class Model:
         return metrics.evaluate(predictor(asked.user, asked.item), asked.stars, self.catalogue.scale)
 
     def rank(self, ratings: Table, top: int = 10, relevant: float = -np.inf, **how: Any) -> Ranking:
-        """Say how well the model ranks, for each user, all items that they are not known to have rated or taken.
+        """Say how well the model ranks, for each user, all items that they have not rated, or taken, in training.
+
+        Pairs that were given to training as `rated` are ranked: they may be those that are to be found.
 
         Args:
             ratings: what is to be found, given as to `jaxcf.train`; users and items that were not in training are left

@@ -1,7 +1,9 @@
 """`jaxcf.train`: what the command `jaxcf train` does, in one call, with ratings of files or in memory."""
 
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,7 @@ def train(
     levels: int | None = None,
     seed: int = 1,
     progress: bool = True,
+    on_epoch: Callable[[dict[str, Any]], None] | None = None,
     **options: Any,
 ) -> Model:
     """Train a recommender and return it.
@@ -58,6 +61,8 @@ def train(
         levels: round ratings to so many levels of their scale, for RBMs.
         seed: of all random draws.
         progress: print notes, and a line an epoch (on a terminal a bar, in a notebook one line), on standard error.
+        on_epoch: called after each epoch with its line of `journal.jsonl`, a dict: "epoch", from 0; "valid", the
+            validation score, of which lower is better; "shown", what is printed, such as "validation RMSE".
         **options: those of `jaxcf train MODEL --help-all`, with _ for -: of the model (`num_features`), its recipe
             (`epochs`, `rate=0.01` or by parameter `rate={"*": 0.01, "b": 0.1}`), how ratings are read (`columns`,
             `scale`, `duplicates`), and of models trained by SGD how that is done (`resume`, `devices`, `max_minutes`).
@@ -83,6 +88,8 @@ def train(
     training.require_used(record, fitting, plan.recipe, used)
     if not isinstance(fitting, ClosedForm):
         require_float32(model)
+    elif on_epoch is not None:
+        raise UserError(f"{model} is not trained in epochs", "on_epoch", "leave it out")
     config = dict(plan.config)
     if levels is not None:
         if not record.needs_levels:
@@ -119,8 +126,8 @@ def train(
         for note in notes if progress else ():
             print(f"{model}: {given.hide_temporary_paths(note)}", file=sys.stderr)
         trained = training.train(
-            model, data, directory, recipe=plan.recipe, config=config, rated=pairs, seed=seed, run=plan.run,
-            solver=solver,
+            model, data, directory, recipe=plan.recipe, config=config, rated=pairs, seed=seed,
+            run=replace(plan.run, on_epoch=on_epoch), solver=solver,
         )  # fmt: skip
         if out is not None:
             card.write(trained, directory, Path(out))

@@ -114,7 +114,8 @@ def train(
         if isinstance(fitting, ClosedForm):
             params = fitting.solve(data.train, full)
         else:
-            params, more = _swept(fitting, fitting.prepare(init, data, rated, full, recipe), recipe, draws, place)
+            prepared = fitting.prepare(init, data, rated, full, recipe)
+            params, more = _swept(fitting, prepared, recipe, draws, place, run)
         seconds = {"solve": time.perf_counter() - began}
         info = {"format": folder.FORMAT, **identity, **more, "finished": True, "environment": environment()}
         folder.begin_changes(place)
@@ -125,15 +126,19 @@ def train(
 
 
 def _swept(
-    fitting: BySweeps, prepared: Sweeps, recipe: Any, key: jax.Array, directory: Path
+    fitting: BySweeps, prepared: Sweeps, recipe: Any, key: jax.Array, directory: Path, run: Run
 ) -> tuple[Any, dict[str, Any]]:
     """Fit by sweeps, which are journaled; return the parameters, and what `config.json` says of the sweeps."""
     directory.mkdir(parents=True, exist_ok=True)
     journal = Journal(directory)
     journal.cut(0)  # what a run that was killed wrote
-    fitted = sweeps.fit(
-        prepared, key, epochs=recipe.epochs, patience=recipe.patience, journal=lambda line: journal.write(**line)
-    )
+
+    def after_sweep(line: dict[str, Any]) -> None:
+        journal.write(**line)
+        if run.on_epoch is not None:
+            run.on_epoch(dict(line))
+
+    fitted = sweeps.fit(prepared, key, epochs=recipe.epochs, patience=recipe.patience, journal=after_sweep)
     measure, read = prepared.measure
     return fitted.params, {
         "solver": fitting.name,

@@ -20,7 +20,7 @@ from jaxfit.plan import Plan, choose, fields_of
 from jaxfit.recipe import SEED, require_number
 from jaxfit.registry import Record
 from jaxfit.run_dir import replacement
-from jaxfit.run_dir.run import Run, Trained
+from jaxfit.run_dir.run import FROM_PYTHON, Run, Trained
 from jaxfit.types_of_values import is_of_type
 
 
@@ -60,7 +60,7 @@ def of_call(
     chosen = [type(one) for one, _ in record.recipes.values() if one is not None]
     known = [record.config, *chosen[:1], *classes, *([Run] if trained else [])]
     by_parameter = {"rate", "decay"} - {field.name for field in fields(record.config)}
-    options = checked(options, known, (*skip, "show"), by_parameter)
+    options = checked(options, known, (*skip, *FROM_PYTHON), by_parameter)
     require_number(seed, "seed", int, **SEED)
     config, fitted = choose(record.config, record.recipes, recipe, options, parameters)
     run = Run(**fields_of(options, Run), show=progress) if trained else Run(show=progress)

@@ -87,6 +87,7 @@ def fit(
     title: str = "training",
     unit: str = "examples",
     show: bool = False,
+    on_epoch: Callable[[dict[str, Any]], None] | None = None,
 ) -> Fitted:
     """Train from `params` on `data`, and return the parameters that score best on `valid`, or the last ones.
 
@@ -111,6 +112,7 @@ def fit(
         title: name of the training, in progress messages.
         unit: of events, in progress messages.
         show: whether progress is shown on standard error.
+        on_epoch: called after each epoch of this run, once it is saved if it is, with the journal's line.
 
     Raises:
         UserError: the checkpoint is of another configuration, or the disk is full.
@@ -219,6 +221,8 @@ def fit(
                 save()
             if stop:
                 raise Interrupted(stop)
+            if on_epoch is not None:
+                on_epoch(dict(line))
         if not trainer.progress.done:
             stopped = "max-minutes"
             save()

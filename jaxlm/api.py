@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,7 @@ def train(
     stop_words: str | PathLike[str] | Sequence[str] | None = None,
     seed: int = 1,
     progress: bool = True,
+    on_epoch: Callable[[dict[str, Any]], None] | None = None,
     **options: Any,
 ) -> Model:
     """Train a language model, or a model of documents, and return it.
@@ -71,6 +73,8 @@ def train(
         stop_words: words that documents of text are read without, or a file of them.
         seed: of all random draws.
         progress: print notes, and a line an epoch (on a terminal a bar, in a notebook one line), on standard error.
+        on_epoch: called after each epoch with its line of `journal.jsonl`, a dict: "epoch", from 0; "valid", the
+            validation score, of which lower is better; "shown", what is printed, such as "validation perplexity".
         **options: those of `jaxlm train MODEL --help-all`, with _ for -: of the model (`num_features`), its recipe
             (`epochs`, `rate=0.01` or by parameter `rate={"*": 0.01, "b": 0.1}`), its structure (`tree`), how texts are
             read (`lower`), and of models trained by SGD how that is done (`resume`, `devices`, `max_minutes`).
@@ -94,6 +98,8 @@ def train(
         trained=by_engine, seed=seed, out=out, progress=progress,
     )  # fmt: skip
     require_stops(plan.recipe, options)
+    if on_epoch is not None and not by_engine:
+        raise UserError(f"{model} is not trained in epochs", "on_epoch", "leave it out")
     if by_engine:
         require_float32(model)
     structure = record.choose_structure(plan.config, options)
@@ -108,7 +114,8 @@ def train(
             print(f"{model}: {note}", file=sys.stderr)
         trained = training.train(
             model, texts.corpus, directory, recipe=plan.recipe, config=plan.config, structure=structure,
-            initial=None if initial is None else Path(initial), seed=seed, run=plan.run,
+            initial=None if initial is None else Path(initial), seed=seed,
+            run=replace(plan.run, on_epoch=on_epoch),
         )  # fmt: skip
         if out is not None:
             card.write(trained, directory, Path(out))

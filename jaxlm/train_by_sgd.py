@@ -92,7 +92,8 @@ class _Training:
             total = total or 2 * number + 1
             if number == 1:
                 self.say(run, f"stage 1 of {total}, the model that its {structure.name} is built from")
-            done = self.stages(directory / metadata.FIRST_STAGE, structure, first, run, total)
+            quiet = replace(run, on_epoch=None)  # whose caller knows of the model alone
+            done = self.stages(directory / metadata.FIRST_STAGE, structure, first, quiet, total)
             seconds[metadata.FIRST_STAGE] = sum(done.seconds.values())
             if done.stopped != "done":
                 return Trained(None, None, seconds, done.stopped)

@@ -18,7 +18,7 @@ from jaxfit.plan import Plan, Recipes, choose
 from jaxfit.recipe import SEED, Recipe
 from jaxfit.registry import Registry
 from jaxfit.run_dir import manifest, replacement
-from jaxfit.run_dir.run import Run, Trained
+from jaxfit.run_dir.run import FROM_PYTHON, Run, Trained
 
 RECIPES = {"thesis": "as in the thesis or paper", "tuned": "chosen by validation"}
 
@@ -104,7 +104,7 @@ def add(
         help=Rare("of all random draws (default: 1)"),
     )  # fmt: skip
     if isinstance(recipe, Recipe):
-        options.add(training, Run, skip=["show"], switches=True)
+        options.add(training, Run, skip=FROM_PYTHON, switches=True)
         options.add(parser.add_argument_group("training by several processes"), processes.Join)
 
 

@@ -1,7 +1,8 @@
 """How a training is run, apart from what determines its result, and the outcome of a training."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from jaxfit.recipe import option, require_bounds
 
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from jaxfit.fit import Fitted
 
 AnyModel = TypeVar("AnyModel")
+
+FROM_PYTHON = ("show", "on_epoch")  # fields of Run that are no options
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class Run:
     max_minutes: float | None = option(None, "stop after this time, resumable", "minutes")
     checkpoint_minutes: float = option(5.0, "save within an epoch after this time", "minutes")
     show: bool = option(False, "show progress on standard error")
+    on_epoch: Callable[[dict[str, Any]], None] | None = None  # from Python alone: called with each line of the journal
 
     def __post_init__(self) -> None:
         require_bounds(self)

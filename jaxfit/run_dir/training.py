@@ -99,6 +99,7 @@ def train(
                 program, params, *(begun or laid_out()), recipe=recipe, key=key, directory=directory, identity=identity,
                 resume=run.resume, mesh=mesh, stream=run.stream, max_minutes=run.max_minutes,
                 checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
+                on_epoch=run.on_epoch,
             )  # fmt: skip
         except Diverged as error:
             if found is None or not found["finished"]:  # else the model of fewer epochs stays

@@ -1,5 +1,7 @@
 """`jaxcf.train`, and what a trained model does in Python."""
 
+import json
+
 import jax
 import numpy as np
 import pytest
@@ -92,6 +94,21 @@ def test_a_training_that_diverged_can_begin_anew(frame, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
     with pytest.raises(FolderTaken, match="add --resume"):
         train(rate=1e30)
+
+
+@pytest.mark.parametrize(("name", "solver"), [("pmf", None), ("pmf", "als"), ("wmf", None)])
+def test_each_epoch_is_told(name, solver, frame, tmp_path):
+    told = []
+    more = {"num_features": 2} if name == "pmf" else {}
+    jaxcf.train(name, frame, solver=solver, epochs=2, out=tmp_path / "m", on_epoch=told.append, progress=False, **more)
+    assert told == [json.loads(line) for line in (tmp_path / "m" / "journal.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in told] == [0, 1]
+    assert set(told[-1]["shown"]) >= {"validation RMSE" if name == "pmf" else "validation NDCG@10"}
+
+
+def test_closed_forms_have_no_epochs(frame):
+    with pytest.raises(UserError, match="bias is not trained in epochs"):
+        jaxcf.train("bias", frame, on_epoch=print, progress=False)
 
 
 def test_a_model_by_sgd_is_resumed(frame, tmp_path):

@@ -1,5 +1,6 @@
 """`jaxlm.train`, and what a trained model does in Python."""
 
+import json
 import math
 
 import jax
@@ -227,6 +228,33 @@ def test_a_training_out_of_time_warns_and_goes_on(lines, tmp_path):
     with pytest.warns(UserWarning, match="stopped after max_minutes"):
         jaxlm.train("lbl", lines, max_minutes=0.0, **more)
     assert jaxlm.train("lbl", lines, resume=True, **more).info["finished"]
+
+
+def test_each_epoch_is_told(lines, tmp_path):
+    out, told = tmp_path / "m", []
+    options = {"num_features": 2, "batch_size": 16, "out": out, "progress": False, "resume": True}
+
+    def fail(line):
+        raise RuntimeError(f"epoch {line['epoch']}")
+
+    with pytest.raises(RuntimeError, match="epoch 0"):
+        jaxlm.train("lbl", lines, epochs=2, on_epoch=fail, **options)
+    jaxlm.train("lbl", lines, epochs=2, on_epoch=told.append, **options)
+    journal = [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in journal] == [0, 1]
+    assert told == journal[2 - len(told) :]
+    assert told[-1]["shown"]["validation perplexity"] == pytest.approx(math.exp(told[-1]["valid"]))
+    jaxlm.train("lbl", lines, epochs=2, on_epoch=fail, **options)  # has finished
+    with pytest.raises(UserError, match="kn is not trained in epochs"):
+        jaxlm.train("kn", lines, on_epoch=told.append, progress=False)
+
+
+def test_epochs_of_the_model_that_a_tree_is_built_from_are_not_told(lines):
+    told = []
+    jaxlm.train(
+        "hlbl", lines, num_features=2, epochs=2, batch_size=16, tree="adaptive", on_epoch=told.append, progress=False
+    )
+    assert [line["epoch"] for line in told] == [0, 1]
 
 
 def test_lines_of_another_encoding_are_those_of_the_file(tmp_path):

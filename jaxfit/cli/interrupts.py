@@ -9,6 +9,7 @@ it; where it stays in C, as when XLA compiles, that thread ends the process afte
 where the state is to be saved.
 """
 
+import logging
 import os
 import select
 import signal
@@ -57,6 +58,7 @@ def one_line(program: str, whole_process: bool) -> Iterator[None]:
             if frame.f_code.co_filename.startswith("<frozen importlib"):
                 end(number)
             frame = frame.f_back
+        _silence_threads()
         raise signals.Signalled(number)
 
     def unraisable(what: Any) -> None:
@@ -73,6 +75,19 @@ def one_line(program: str, whole_process: bool) -> Iterator[None]:
     finally:
         for number in signals.SIGNALS:
             signal.signal(number, signal.SIG_IGN)
+
+
+def _silence_threads() -> None:
+    """Keep from standard error what other threads say of work cut off, as Orbax' do of a lost folder."""
+    report = sys.excepthook
+
+    def of_main(*what: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            report(*what)
+
+    sys.excepthook = of_main  # libraries in C call it in threads of theirs
+    threading.excepthook = lambda _: None
+    logging.disable(logging.CRITICAL)
 
 
 @contextmanager

@@ -91,6 +91,45 @@ with interrupts.one_line("tool", True):
     assert (done.returncode, done.stdout, done.stderr) == (0, "cleaned up\n", "")
 
 
+def test_what_threads_say_of_work_that_is_cut_off_is_not_shown():
+    done = run_watched("""
+import logging
+def fails(report):
+    try:
+        raise ValueError("the folder is gone")
+    except ValueError as error:
+        report(error)
+def fail_in_threads():
+    def raised(error):
+        raise error
+    reports = [logging.exception, lambda error: sys.excepthook(type(error), error, error.__traceback__), raised]
+    for report in reports:
+        thread = threading.Thread(target=fails, args=[report])
+        thread.start()
+        thread.join()
+with interrupts.one_line("jaxlm", True):
+    send(signal.SIGINT, 0.3)
+    try:
+        time.sleep(9)
+    finally:
+        fail_in_threads()
+""")
+    assert (done.returncode, done.stderr) == (130, "jaxlm: stopped by Ctrl-C\n")
+
+
+def test_an_error_of_the_program_itself_is_shown_after_a_signal():
+    done = run_watched("""
+with interrupts.one_line("jaxlm", True):
+    send(signal.SIGINT, 0.3)
+    try:
+        time.sleep(9)
+    except KeyboardInterrupt:
+        raise ValueError("a bug") from None
+""")
+    assert done.returncode == 1
+    assert done.stderr.endswith("ValueError: a bug\n")
+
+
 def test_signals_of_other_programs_are_left_to_their_handlers():
     done = run_watched("""
 signal.signal(signal.SIGUSR1, lambda *_: print("noticed"))

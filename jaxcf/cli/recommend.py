@@ -3,6 +3,7 @@
 import argparse
 import io
 import math
+import re
 import warnings
 from typing import Any
 
@@ -18,6 +19,8 @@ from jaxfit.cli.command import add_model, print_answer, required
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 
+_PART = re.compile(r'\s*"(?:[^"]|"")*"[^,"]*(?=,|$)|[^,]+')  # of a list that commas separate, perhaps with quotes
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:?)(.*)', re.DOTALL)
 SEPARATORS = ("::", "\t", ",", ";", "|")  # what may separate an id and its title
 
 
@@ -32,8 +35,8 @@ def add_recommend(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--rated", nargs="+", action="extend", metavar="ITEMS|FILE",
-        help='somebody new: "item:stars,item,…", stars (or counts) where they are known; with --users, files of '
-        "further pairs of user and item, for models that use rated items",
+        help='somebody new: "item:stars,item,…", stars (or counts) where they are known, ids with commas in double '
+        "quotes; with --users, files of further pairs of user and item, for models that use rated items",
     )  # fmt: skip
     _top(parser)
     add_files(parser)
@@ -90,15 +93,20 @@ def run_recommend(args: argparse.Namespace) -> None:
 def parse_rated(text: str, counts: bool = False) -> tuple[dict[str, float], list[str]]:
     """Read "item:stars,item,…": stars by item, and items without; the counts of an item are added up.
 
+    An item whose id has commas is in double quotes, as in CSV: '"Solaris, The":5,Stalker:4'.
+
     Raises:
         UserError: stars are no number, or an item has stars more than once.
     """
     ratings: dict[str, float] = {}
     others, advice = [], "write item:stars,item,…"
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        item, colon, stars = part.rpartition(":")
+    for part in filter(None, (found[0].strip() for found in _PART.finditer(text))):
+        quoted = _QUOTED.fullmatch(part)
+        item, colon, stars = quoted.groups() if quoted else part.rpartition(":")
+        if quoted:
+            item = item.replace('""', '"')
         if not colon:
-            others.append(part)
+            others.append(item + stars)
             continue
         number = layout.to_number(stars)
         if number is None or not math.isfinite(number):

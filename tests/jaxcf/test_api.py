@@ -224,6 +224,21 @@ def test_counts_of_a_new_user_are_those_that_files_may_have():
             model.recommend(ratings={"i1": count})
 
 
+@pytest.mark.parametrize(
+    ("text", "ratings", "others"),
+    [
+        ('"Abyss, The":5,Alien:4', {"Abyss, The": 5, "Alien": 4}, []),
+        ('Alien:4, "Abyss, The" :5', {"Abyss, The": 5, "Alien": 4}, []),
+        ('"Abyss, The","2:1"', {}, ["Abyss, The", "2:1"]),
+        ('"a ""b"", c":1', {'a "b", c': 1}, []),
+        ('12" single:3,7" single:2', {'12" single': 3, '7" single': 2}, []),
+        ('"open:3,b:2', {'"open': 3, "b": 2}, []),
+    ],
+)
+def test_items_with_commas_are_given_in_double_quotes(text, ratings, others):
+    assert parse_rated(text) == (ratings, others)
+
+
 def test_an_item_has_one_rating_and_counts_are_added_up(frame, model):
     with pytest.raises(UserError, match="item '50' has more than one rating"):
         parse_rated("50:5,50:3,50")

@@ -308,6 +308,8 @@ def data(args: argparse.Namespace) -> None:
 
 def report(args: argparse.Namespace) -> None:
     """Write the pages that are made from records and registries (`report`)."""
+    if not args.out.is_dir():
+        raise UserError("there is no such folder of records", args.out, "check the name: --out")
     print(maps.write(args.out, registry.TABLES))
     claims = None
     if args.out == record.RESULTS:

@@ -76,6 +76,13 @@ def test_models_that_the_engine_fits_can_be_projected_by_name(place, monkeypatch
     assert events == {"lbl": "words", "docnade": "documents", "glove": "pairs", "pmf": "ratings"}
 
 
+def test_report_makes_no_folder_of_records(tmp_path, capsys: pytest.CaptureFixture) -> None:
+    missing = tmp_path / "reslts"
+    assert __main__.main(["report", "--out", str(missing)]) == 2
+    assert "there is no such folder of records" in capsys.readouterr().err
+    assert not missing.exists()
+
+
 def test_list_and_report(place, capsys: pytest.CaptureFixture) -> None:
     assert __main__.main(["list"]) == 0
     out = capsys.readouterr().out

@@ -174,6 +174,6 @@ def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
     rows = map(layout.Layout(sign, 2, {}, quoted=sign in (",", ";")).split, lines)
     titles = {row[0].strip(): row[1].strip() for row in rows if len(row) > 1}
     if titles.keys().isdisjoint(map(str, items.tolist())):
-        example = f"{next(reversed(titles), '')} there, {items[0]} in the model"
+        example = f"{next(reversed(titles), '')[:40]} there, {items[0]} in the model"
         warnings.warn(f"no id of {path} is of an item of the model ({example}): no titles", stacklevel=2)
     return titles

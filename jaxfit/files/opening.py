@@ -78,7 +78,7 @@ def open_bytes(path: Source, content: IO[bytes] | None = None, readable: Collect
     except IsADirectoryError:
         raise UserError("a directory was given instead of a file", path, "name a file inside it") from None
     except FileNotFoundError:
-        raise UserError("there is no such file", path, "check the name") from None
+        raise UserError("there is no such file", path or "''", "check the name") from None
     except OSError as error:
         raise UserError(f"the file cannot be read: {error.strerror or error}", path, "check it") from None
 

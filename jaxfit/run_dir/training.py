@@ -18,8 +18,9 @@ from jaxfit.checks import check, check_size
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import on_host
-from jaxfit.errors import Diverged
+from jaxfit.errors import Diverged, Interrupted
 from jaxfit.fit import fit
+from jaxfit.process import signals
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, metadata
@@ -63,6 +64,7 @@ def train(
     Raises:
         UserError: Another training is in the folder, or this one and `run.resume` is not set, or another process is
             training there now.
+        Interrupted: After Ctrl-C, SIGTERM or SIGHUP, with all saved.
     """
     mesh, fixed = sharding.make(run.devices, run.row_shards), why_epochs_are_fixed(program, recipe)
     check(program, recipe, mesh, run.stream)
@@ -112,13 +114,16 @@ def train(
             else None,
             "epochs": fitted.epochs,
         }
-        checkpoint.write(
-            directory / metadata.PARAMETERS, fitted.params, {"score": fitted.score, "info": info},
-            ready=lambda: metadata.begin_changes(directory),
-        )  # fmt: skip
-        metadata.write_info(directory, info, files)
-        if info["finished"]:
-            _tidy(directory, info, fixed)
+        with signals.noticed() as received:  # what is trained is not lost to a Ctrl-C while it is written
+            checkpoint.write(
+                directory / metadata.PARAMETERS, fitted.params, {"score": fitted.score, "info": info},
+                ready=lambda: metadata.begin_changes(directory),
+            )  # fmt: skip
+            metadata.write_info(directory, info, files)
+            if info["finished"]:
+                _tidy(directory, info, fixed)
+        if stop := received():
+            raise Interrupted(stop)
         seconds = {"compile": fitted.compile_seconds, "train": fitted.train_seconds}
         return Trained(model(fitted.params, info), fitted, seconds, fitted.stopped)
 

@@ -48,7 +48,7 @@ def from_files(
         raise UserError("standard input cannot be read twice", "-", "name a file for one of them")
     for file in [*valid, *test]:  # before the training text is read, which may take long
         if file != "-" and not os.path.exists(file):
-            raise UserError("there is no such file", file, "check the name")
+            raise UserError("there is no such file", file or "''", "check the name")
     with stored_in(directory, LARGE):
         words, encoded = build(train, reading, size, min_count, vocabulary, closed)
     texts = {"train": encoded, "valid": encode(valid, words, reading), "test": encode(test, words, reading)}

@@ -79,6 +79,6 @@ def find(vocabulary: Vocabulary, word: str) -> int:
     """Return the id of a word; raises NotInTraining, with a similar word, for one that is not in the vocabulary."""
     if word in vocabulary.ids:
         return vocabulary.ids[word]
-    close = suggestion(word, vocabulary.words) if len(vocabulary) < 200_000 else ""
+    close = suggestion(repr(word), map(repr, vocabulary.words)) if len(vocabulary) < 200_000 else ""
     advice = close if close.startswith("did you") else "words are written as in the training text"
     raise NotInTraining(f"{word!r} is not in the model's vocabulary", do=advice)

@@ -1,6 +1,7 @@
 """`jaxcf.train`, and what a trained model does in Python."""
 
 import json
+import signal
 
 import jax
 import numpy as np
@@ -10,7 +11,8 @@ import jaxcf
 from jaxcf import metrics
 from jaxcf.cli.recommend import parse_rated
 from jaxcf.data.given import as_files
-from jaxfit.errors import Diverged, FolderTaken, NotInTraining, Unsupported, UserError
+from jaxfit.errors import Diverged, FolderTaken, Interrupted, NotInTraining, Unsupported, UserError
+from jaxfit.run_dir import checkpoint
 
 pandas = pytest.importorskip("pandas", reason="pandas is not installed: pip install -e '.[test]'")
 ROWS = [
@@ -94,6 +96,26 @@ def test_a_training_that_diverged_can_begin_anew(frame, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
     with pytest.raises(FolderTaken, match="add --resume"):
         train(rate=1e30)
+
+
+def test_a_signal_while_parameters_are_written_loses_nothing(frame, tmp_path, monkeypatch):
+    write = checkpoint.write
+
+    def signalled(*args, **options):
+        signal.raise_signal(signal.SIGINT)
+        write(*args, **options)
+
+    monkeypatch.setattr(checkpoint, "write", signalled)
+    options = {"num_features": 2, "epochs": 2, "out": tmp_path / "m", "progress": False}
+    with pytest.raises(Interrupted):
+        jaxcf.train("pmf", frame, **options)
+    monkeypatch.undo()
+    found = jaxcf.load(tmp_path / "m")
+    assert found.info["epochs"] == 2
+    told = []
+    model = jaxcf.train("pmf", frame, resume=True, on_epoch=told.append, **options)
+    np.testing.assert_array_equal(model.params.U, found.params.U)
+    assert not told  # it had finished
 
 
 @pytest.mark.parametrize(("name", "solver"), [("pmf", None), ("pmf", "als"), ("wmf", None)])

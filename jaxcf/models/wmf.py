@@ -199,7 +199,8 @@ def scorer(params: Params, config: Config, users: KnownUsers) -> Scorer:
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Scorer:
     """Fold in new users, each at its best vector given the items' (Eq. 4); decay: not read, as Config has it."""
-    side = make_side(by_user(_weighted(users.ratings, config), users.number), config.num_items, config.num_features)
+    vectors = by_user(_weighted(users.ratings, config), users.number)
+    side = make_side(vectors, config.num_items, config.num_features, few_sizes=True)
     start = jnp.zeros((users.number, config.num_features))
     return by_products(solve([side], start, params.Y, *strength(config)), params.Y)
 

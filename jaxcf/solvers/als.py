@@ -150,7 +150,8 @@ def fold_in_users(
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new users 0 … number - 1, all else as it was trained."""
     U, _, b, _ = strengths(params, config, decay, FOLD_IN_DECAY)
-    side = make_side(by_user(standardized(ratings, config.units), number), config.num_items, config.num_features)
+    vectors = by_user(standardized(ratings, config.units), number)
+    side = make_side(vectors, config.num_items, config.num_features, few_sizes=True)
     return solve(side, params.V, params.c, U, b, number, replace(config, mean=0.0, unit=1.0))
 
 
@@ -159,7 +160,8 @@ def fold_in_items(
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
     _, V, _, c = strengths(params, config, decay, FOLD_IN_DECAY)
-    side = make_side(by_item(standardized(ratings, config.units), number), config.num_users, config.num_features)
+    vectors = by_item(standardized(ratings, config.units), number)
+    side = make_side(vectors, config.num_users, config.num_features, few_sizes=True)
     return solve(side, params.U, params.b, V, c, number, replace(config, mean=0.0, unit=1.0))
 
 

@@ -23,6 +23,7 @@ from jaxfit.minibatches.bucketing import capacity_step
 TILE = 32  # ratings
 CHUNK_TILES, CHUNK_ROWS = 1024, 256  # at most, on a CPU; on an accelerator, memory decides
 CACHED_BYTES = 3 << 19  # of vectors that stay in the cache of a CPU while a solver reads them several times
+LEAST_ROWS = 8  # capacity of a chunk of new users
 SPARE_ROWS = 1.25  # capacity of a chunk, as a multiple of the rows that its tiles have on average
 
 
@@ -35,15 +36,17 @@ class Side(NamedTuple):
     stars: Array  # float32[chunks, tiles, TILE], or what else there is of a rating, as its confidence
 
 
-def make_side(vectors: Vectors, num_others: int, num_features: int) -> Side:
+def make_side(vectors: Vectors, num_others: int, num_features: int, few_sizes: bool = False) -> Side:
     """Cut the rows of ratings into tiles, and put rows into chunks, on the device; rows without ratings are in none.
 
     Args:
         vectors: the ratings of each row.
         num_others: items, where rows are users.
         num_features: with the length of a row's vector, the number of elements of its normal equations is known.
+        few_sizes: whether a chunk's capacity of rows is one of few values, so that new users, one after another, share
+            a compiled program, however many ratings each has.
     """
-    return Side(*jax.device_put(_lay_out(vectors, num_others, num_features, False)))
+    return Side(*jax.device_put(_lay_out(vectors, num_others, num_features, few_sizes=few_sizes)))
 
 
 def make_sides(vectors: Vectors, num_others: int, num_features: int) -> list[Side]:
@@ -53,7 +56,7 @@ def make_sides(vectors: Vectors, num_others: int, num_features: int) -> list[Sid
     Parts are of equal shape, the last one filled up with chunks of padding. What is solved for a row does not depend on
     their number.
     """
-    arrays = _lay_out(vectors, num_others, num_features, True)
+    arrays = _lay_out(vectors, num_others, num_features, cached=True)
     chunks = len(arrays[0])
     number = min(cores(), max(1, chunks)) if platform() == "cpu" else 1
     size = -(-chunks // number)
@@ -100,7 +103,9 @@ def _place(numbers: list[Array], found: list[Array], rows: Array) -> Array:
     return placed
 
 
-def _lay_out(vectors: Vectors, num_others: int, num_features: int, cached: bool) -> tuple[np.ndarray, ...]:
+def _lay_out(
+    vectors: Vectors, num_others: int, num_features: int, cached: bool = False, few_sizes: bool = False
+) -> tuple[np.ndarray, ...]:
     """Return the fields of a `Side` of all chunks."""
     offsets, other, stars = vectors
     length = np.diff(offsets)
@@ -111,6 +116,8 @@ def _lay_out(vectors: Vectors, num_others: int, num_features: int, cached: bool)
     usual = min(CHUNK_TILES, CACHED_BYTES // (4 * TILE * num_features)) if cached else CHUNK_TILES
     most = max(at_once(capacity_step(tiles.sum()), held, usual), int(tiles.max(initial=1)))
     needed = int(SPARE_ROWS * most * len(rows) / max(1, tiles.sum())) + 1
+    if few_sizes:
+        needed = min(_rows_step(needed), _rows_step(len(rows)))
     most_rows = min(needed, at_once(capacity_step(len(rows)), held, CHUNK_ROWS))
     starts = _chunk_starts(tiles, most, most_rows)
     chunks = len(starts) - 1
@@ -130,6 +137,11 @@ def _lay_out(vectors: Vectors, num_others: int, num_features: int, cached: bool)
     others[at], values[at] = other, stars
     shape = (chunks, most, TILE)
     return row, owner, others.reshape(shape), values.reshape(shape)
+
+
+def _rows_step(number: int) -> int:
+    """Round a number of rows up to a power of two from LEAST_ROWS on, or, of more than 128, as `capacity_step` does."""
+    return capacity_step(number) if number > 128 else max(LEAST_ROWS, 1 << (number - 1).bit_length())
 
 
 def _chunk_starts(tiles: np.ndarray, most: int, most_rows: int) -> np.ndarray:

@@ -15,6 +15,7 @@ from jaxcf.data.reading import Reading
 from jaxcf.models import bias, get, pairwise, pmf
 from jaxcf.models.cpmf import model as cpmf
 from jaxcf.recommender import Model
+from jaxcf.solvers import als, implicit_als
 from jaxfit.errors import UserError
 
 USERS, ITEMS, D = 7, 12, 3
@@ -117,6 +118,20 @@ def test_new_items_minimise_the_objective_and_old_ones_are_unchanged():
         model.with_new_items(take(new, [3, 5]), ids)
     with pytest.raises(UserError, match=r"needs a way to take new items; .* has none"):
         dataclasses.replace(model, record=get("rbm")).with_new_items(new, ids)
+
+
+@pytest.mark.parametrize("kind", ["pmf", "wmf", "cpmf"])
+def test_new_users_with_any_number_of_ratings_share_a_compiled_program(kind):
+    items, record = 300, get(kind)
+    config = record.config(num_users=USERS, num_items=items, num_features=D)
+    params = jax.tree.map(lambda shape: table(*shape.shape), record.shapes(config))
+    compiled = (implicit_als._solutions if kind == "wmf" else als.solve)._cache_size
+    before = compiled()
+    for number in (3, 5, 10, 33, 40, 65, 100, 130, 200):
+        item = np.arange(number, dtype=np.int32)
+        users = KnownUsers(1, Ratings(np.zeros_like(item), item, 1 + item.astype(np.float32) % 5))
+        record.capability(FoldsIn).predictor(params, config, users, {})
+    assert compiled() <= before + 1
 
 
 def test_predictions_do_not_depend_on_the_number_of_pairs(monkeypatch):

@@ -37,6 +37,7 @@ from jaxcf.models.cpmf.visit import visit
 from jaxcf.models.pairwise import used_rows, zero_unrated
 from jaxcf.solvers import als
 from jaxfit.draws import permutation
+from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse, Visits
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
@@ -73,7 +74,8 @@ def make_data(ratings: Ratings, rated: Lists, config: Config) -> Data:
     Blocks are cut from that order: in the order of files, which is often that of time, they would be less alike.
     """
     number = len(ratings.user)
-    order = np.asarray(permutation(jax.random.key(0), number, number))
+    # of a capacity, so that data of similar size share a compiled program
+    order = np.asarray(permutation(jax.random.key(0), max(1, number), capacity_step(number)))[:number]
     known = by_user(take(standardized(ratings, config.units), order), config.num_users)
     return Data(user_batches.on_device(*known), None, rated)
 

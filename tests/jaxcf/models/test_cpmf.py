@@ -73,6 +73,16 @@ def stored(params):
     return cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
 
 
+def test_data_of_nearly_equal_size_share_the_compiled_draw_of_their_order():
+    config, item = cpmf.Config(1, 200, num_features=D, mean=MEAN), np.arange(200, dtype=np.int32)
+    made, before = [], permutation._cache_size()
+    for number in (130, 137, 139, 0):
+        some = Ratings(np.zeros(number, np.int32), item[:number], np.ones(number, np.float32))
+        made.append(cpmf.make_data(some, cpmf.make_rated(some, config=config), config).known)
+    assert permutation._cache_size() <= before + 2  # of these, and of none
+    np.testing.assert_array_equal(made[1].item[:137], permutation(jax.random.key(0), 137, 137))
+
+
 def test_rated_sets_are_unions():
     config, params = make()
     data = ratings()

@@ -212,6 +212,7 @@ class RatingModel(Record):
         fixed: fields of Config that make it this model.
     """
 
+    package = "jaxcf.models"
     shapes: Callable[[Any], Any]
     fitting: tuple[Fitting, ...]
     fixed: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,7 @@ model.recommend(ratings={"242": 5, "302": 3})     # for anybody else
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any
 
@@ -68,6 +68,9 @@ class Model:
     def name(self) -> str:
         """The model's name: "pmf", "rbm", …."""
         return self.record.name
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # without what is cached
 
     def has_user(self, user: Any) -> bool:
         """Return whether a user of this id was in training."""

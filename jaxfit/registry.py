@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Generic, NamedTuple, TypeVar
+from pickle import PicklingError
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from jaxfit.errors import Unsupported, UserError, suggestion
 
@@ -39,9 +40,10 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record:
-    """What any model is and can do.
+    """What any model is and can do; it is pickled by its name in the registry.
 
     Attributes:
+        package: the module whose REGISTRY has the record.
         name: as in `jaxlm train NAME`.
         about: a noun phrase for the help.
         source: the paper and section that it is from.
@@ -55,6 +57,7 @@ class Record:
             several, as they consist of many small operations; 0: none, inf: all.
     """
 
+    package: ClassVar[str]
     name: str
     about: str
     source: str
@@ -63,6 +66,11 @@ class Record:
     recipes: Mapping[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
     cost: Callable[[Any, Any], Cost] | None = None
     one_thread_up_to: float = 0
+
+    def __reduce__(self) -> tuple[Callable[[str, str], Record], tuple[str, str]]:
+        if _registered(self.package, self.name) is not self:
+            raise PicklingError(f"the registry has another record of the name {self.name}")
+        return _registered, (self.package, self.name)
 
     def capability(self, kind: type[Capability]) -> Capability | None:
         """Return the capability of a class; None where the model lacks it."""
@@ -74,6 +82,17 @@ class Record:
             raise UserError(f"{self.name} has no recipe {name!r}", do=f"choose from {', '.join(self.recipes)}")
         recipe, overrides = self.recipes[name]
         return recipe, dict(overrides)  # which the caller may change
+
+
+def _registered(package: str, name: str) -> Record:
+    """Return the record of this name of a package's registry, or of its files."""
+    return import_module(package).REGISTRY.record(name)
+
+
+def _imported(place: str) -> Any:
+    """Return what a module has: "module:ATTRIBUTE"."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def in_short(capability: Any) -> str:
@@ -92,11 +111,13 @@ class Registry(Generic[AnyRecord]):
         what: what they are called in messages, "language model".
         models: name -> "module:ATTRIBUTE" of the record.
         advice: appended to the error for an unknown model.
+        of_files: likewise, of models that are only read, from files of other programs; `names` does not list them.
     """
 
     what: str
     models: dict[str, str]
     advice: str
+    of_files: Mapping[str, str] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Return the names of all models."""
@@ -114,8 +135,11 @@ class Registry(Generic[AnyRecord]):
         if name not in self.models:
             advice = f"{suggestion(name, self.models)}; {self.advice}"
             raise UserError(f"there is no {self.what} {name!r}", where, advice)
-        module, _, attribute = self.models[name].partition(":")
-        return getattr(import_module(module), attribute)
+        return _imported(self.models[name])
+
+    def record(self, name: str) -> AnyRecord:
+        """Import the record of a model, or of files; raises as `get`."""
+        return _imported(self.of_files[name]) if name in self.of_files else self.get(name)
 
     def having(self, condition: Callable[[Any], Any]) -> list[str]:
         """Return the names of the models that meet a condition, for messages."""

@@ -244,6 +244,7 @@ class LanguageModel(Record):
         reads: what it is trained on and asked about: a text, or documents as bags of words.
     """
 
+    package = "jaxlm.models"
     fitting: BySGD | ByCounting | ByLibrary | None
     structures: tuple[Structure, ...] = ()
     reads: Literal["text", "documents"] = "text"

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from jaxlm.contract import (
 )
 from jaxlm.data.corpus import reading_of
 from jaxlm.data.documents.options import DocumentReading
-from jaxlm.data.encoding import encode
+from jaxlm.data.encoding import checked, encode
 from jaxlm.data.files import EOS, Reading, line_end_as_word
 from jaxlm.data.given import Text, as_files
 from jaxlm.data.vocabulary import CLOSED_ADVICE, Vocabulary
@@ -66,10 +67,12 @@ class Model:
     params: Any
     info: dict[str, Any]
     structure: Any = None
-    _texts: dict[Any, Callable[[Any], Any]] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.vocabulary):,} words, {self.num_parameters():,} {self.counted}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # without what is cached
 
     def __contains__(self, word: object) -> bool:
         """Return whether a word is in the vocabulary."""
@@ -84,6 +87,10 @@ class Model:
     def counted(self) -> str:
         """What `num_parameters` counts."""
         return "n-grams" if self.record.capability(HasNGrams) else "parameters"
+
+    @cached_property
+    def _texts(self) -> dict[Any, Callable[[Any], Any]]:
+        return {}
 
     def texts(self, config: Any = None) -> Callable[[Any], Any]:
         """Return the function from ids to the data that the program of a model fitted by SGD reads.
@@ -129,7 +136,7 @@ class Model:
         """
         predicts = self.require(PredictsWords, "event_log_probs")
         with self._precision():
-            return predicts.event_log_probs(self, self._checked(ids), fresh_lines)
+            return predicts.event_log_probs(self, checked(ids, self.vocabulary), fresh_lines)
 
     def log_normalizers(self, ids: np.ndarray) -> np.ndarray | None:
         """Return log Z (nats) before each event of a text: float64 [events]; None where training normalises.
@@ -140,17 +147,7 @@ class Model:
         if predicts.log_normalizers is None:
             return None
         with self._precision():
-            return predicts.log_normalizers(self, self._checked(ids))
-
-    def _checked(self, ids: np.ndarray) -> np.ndarray:
-        """Return the ids of a text as int32; raises UserError where one is not of the vocabulary."""
-        given = np.asarray(ids)
-        if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
-            raise UserError("ids are not a list of whole numbers", "ids", "use encode for words")
-        if given.size and not 0 <= given.min() <= given.max() < len(self.vocabulary):
-            what = f"ids are from {given.min()} to {given.max()}, and the vocabulary has {len(self.vocabulary):,} words"
-            raise UserError(what, "ids", "use encode for words")
-        return given.astype(np.int32)
+            return predicts.log_normalizers(self, checked(ids, self.vocabulary))
 
     def document_log_probs(self, documents: Documents, orderings: int = 1, seed: int = 1) -> np.ndarray:
         """Return log p(v) of each document, float64 [documents], nats; 0 for a document without words.

@@ -126,3 +126,14 @@ def encode_pieces(pieces: Iterable[tuple[list[bytes], str, int]], vocabulary: Vo
         encoded.append(ids)
         unknown += len(outside)
     return Encoded(np.concatenate(encoded), unknown)
+
+
+def checked(ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+    """Return the ids of a text as int32; raises UserError where one is not of the vocabulary."""
+    given = np.asarray(ids)
+    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+        raise UserError("ids are not a list of whole numbers", "ids", "use encode for words")
+    if given.size and not 0 <= given.min() <= given.max() < len(vocabulary):
+        what = f"ids are from {given.min()} to {given.max()}, and the vocabulary has {len(vocabulary):,} words"
+        raise UserError(what, "ids", "use encode for words")
+    return given.astype(np.int32)

@@ -34,7 +34,8 @@ MODELS = {
     "replicated-softmax": "jaxlm.models.replicated_softmax.model:MODEL",
     "lda": "jaxlm.models.lda:MODEL",
 }
-REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf")
+OF_FILES = {"arpa": "jaxlm.ngram.arpa:MODEL", "word2vec": "jaxlm.word_vectors:MODEL"}  # which other programs wrote
+REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf", OF_FILES)
 names, get, having, require = REGISTRY.names, REGISTRY.get, REGISTRY.having, REGISTRY.require
 
 

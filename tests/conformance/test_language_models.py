@@ -1,7 +1,9 @@
 """Every language model of the registry: its distribution, its folder, what other programs read, its commands."""
 
+import copy
 import dataclasses
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -95,6 +97,24 @@ def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
     with pytest.raises(UserError, match="is there"):
         case.train(place, trained(case))
     assert "is there already" in is_refused(jaxlm, *case.argv(place, trained(case)))
+
+
+def answers(model, place):
+    """Return the numbers that a model gives for a text, documents or words."""
+    if model.record.capability(PredictsWords):
+        return model.event_log_probs(place.corpus.valid)
+    if model.record.capability(EncodesDocuments):
+        return model.features(place.documents.valid)
+    return model.vectors()
+
+
+@of(CASES)
+def test_a_pickled_or_copied_model_gives_the_same_numbers(case, place, trained):
+    model = case.load(trained(case))
+    expected = answers(model, place)  # first, so that the model has cached what it does
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert again.record is case.record
+        np.testing.assert_array_equal(answers(again, place), expected)
 
 
 @of(BY_SGD)

@@ -1,6 +1,8 @@
 """Every rating model of the registry, by each of its ways of fitting: its folder, its predictions, its commands."""
 
+import copy
 import json
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +52,14 @@ def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
     with pytest.raises(UserError, match="is there"):
         case.train(place, folder)
     assert "is there already" in is_refused(jaxcf, *case.argv(place, folder))
+
+
+def test_a_pickled_or_copied_model_gives_the_same_numbers(case, trained):
+    model, users = case.load(trained(case)), np.int32([0, 3, -1])
+    expected = model.scorer(users)  # first, so that the model has cached what it does
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert again.record is case.record
+        np.testing.assert_array_equal(again.scorer(users), expected)
 
 
 def test_rankings_are_finite_and_better_than_no_order(case, place, trained):

@@ -1,14 +1,16 @@
 """The registry: names, records, capabilities, and what importing them costs."""
 
 import dataclasses
+import pickle
 import subprocess
 import sys
 
 import pytest
 
 from jaxfit.errors import UserError
-from jaxlm import models
+from jaxlm import models, word_vectors
 from jaxlm.contract import BySGD, Embeds, HasNGrams, LanguageModel, PredictsWords
+from jaxlm.ngram import arpa
 
 
 @pytest.mark.parametrize("name", models.names())
@@ -20,6 +22,18 @@ def test_each_record_has_the_name_of_its_line(name):
     assert dataclasses.is_dataclass(model.config)
     if isinstance(model.fitting, BySGD):
         assert "tuned" in model.recipes
+
+
+def test_records_are_pickled_by_name():
+    for record in (models.get("lbl"), arpa.MODEL, word_vectors.MODEL):
+        assert len(pickle.dumps(record)) < 100
+        assert pickle.loads(pickle.dumps(record)) is record
+    changed = dataclasses.replace(models.get("lbl"), capabilities=())
+    with pytest.raises(pickle.PicklingError, match="another record of the name lbl"):
+        pickle.dumps(changed)
+    with pytest.raises(UserError, match="no language model 'mine'"):
+        pickle.dumps(dataclasses.replace(changed, name="mine"))
+    assert "arpa" not in models.names()
 
 
 def test_an_unknown_name_is_an_error_that_suggests_one_or_lists_the_known_ones():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxfit.errors import NotInTraining, UserError
+from jaxfit.errors import UserError
 from jaxfit.recipe import SEED, named_arrays, require_number
 from jaxfit.registry import Capability
 from jaxlm import models
@@ -34,10 +34,10 @@ from jaxlm.contract import (
 )
 from jaxlm.data.corpus import reading_of
 from jaxlm.data.documents.options import DocumentReading
-from jaxlm.data.encoding import checked, encode
+from jaxlm.data.encoding import checked, encode, encode_words
 from jaxlm.data.files import EOS, Reading, line_end_as_word
 from jaxlm.data.given import Text, as_files
-from jaxlm.data.vocabulary import CLOSED_ADVICE, Vocabulary
+from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks import documents as tasks_of_documents
 from jaxlm.tasks import neighbours, sample
 from jaxlm.tasks.documents import DocumentEvaluation
@@ -119,8 +119,8 @@ class Model:
                 <eos> where lines end.
 
         Raises:
-            UserError: an unknown word where the vocabulary has no <unk>; <eos> within a string; a model without a
-                distribution.
+            UserError: a word that is no string, or is unknown where the vocabulary has no <unk>; <eos> within a string;
+                a model without a distribution.
         """
         history = self.encode_line(self._given_words(context)) if isinstance(context, str) else self.encode(context)
         with self._precision():
@@ -334,14 +334,8 @@ class Model:
         where: where the words are from, for messages.
 
         Raises:
-            UserError: the words are one string.
+            UserError: the words are one string, or one of them is none.
             NotInTraining: a word is unknown, and the vocabulary has no <unk>.
         """
-        if isinstance(words, str):
-            raise UserError("words are given as a list, not as one string", where, "text.split()")
-        vocabulary = self.vocabulary
-        ids = [vocabulary.ids.get(word, vocabulary.unk) for word in words]
-        if None in ids:
-            unknown = words[ids.index(None)]
-            raise NotInTraining(f"unknown word {unknown!r}", where, CLOSED_ADVICE)
-        return np.array(ids + [vocabulary.eos] * end, np.int32)
+        ids = encode_words(words, self.vocabulary, where)
+        return np.array(ids + [self.vocabulary.eos] * end, np.int32)

@@ -128,6 +128,22 @@ def encode_pieces(pieces: Iterable[tuple[list[bytes], str, int]], vocabulary: Vo
     return Encoded(np.concatenate(encoded), unknown)
 
 
+def encode_words(words: Iterable[str], vocabulary: Vocabulary, where: object | None = None) -> list[int]:
+    """Return the ids of words, as `jaxlm.trained_model.Model.encode` does and raises."""
+    if isinstance(words, str):
+        raise UserError("words are given as a list, not as one string", where, "text.split()")
+    ids = []
+    for word in words:
+        if not isinstance(word, str):
+            what = f"a word is a string, and one of them is of the type {type(word).__name__}"
+            raise UserError(what, where, "for an id i, give model.vocabulary.words[i]")
+        found = vocabulary.ids.get(word, vocabulary.unk)
+        if found is None:
+            raise NotInTraining(f"unknown word {word!r}", where, CLOSED_ADVICE)
+        ids.append(found)
+    return ids
+
+
 def checked(ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
     """Return the ids of a text as int32; raises UserError where one is not of the vocabulary."""
     given = np.asarray(ids)

@@ -161,6 +161,13 @@ def test_a_string_is_no_list_of_words(place):
         model.encode("he saw")
 
 
+@pytest.mark.parametrize("context", [[3, 4], np.array([3, 4]), ["he", 4], [None], [b"he"]])
+def test_ids_are_not_taken_for_words(place, context):
+    model = jaxlm.load(place / "kn")
+    with pytest.raises(UserError, match=r"a word is a string, and .* give model\.vocabulary\.words\[i\]"):
+        model.log_prob(context)
+
+
 def test_what_texts_of_a_model_share_is_made_once():
     model = small_lbl()
     assert model.texts() is model.texts(model.config)

@@ -12,4 +12,4 @@ def require_float32(model: str) -> None:
 
     if jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         what = f"{model} is of float32, and JAX is set to make float64 (jax_enable_x64)"
-        raise UserError(what, do="train and use it within `with jax.enable_x64(False):`")
+        raise UserError(what, do="train it within `with jax.enable_x64(False):`")

@@ -1,4 +1,4 @@
-"""Matrix products of full precision on any device.
+"""Matrix products of full precision on any device, and models' numbers whatever the caller has set.
 
 By default a GPU rounds float32 factors to 10 bits and a TPU to 7, so that figures would depend on the device.
 """
@@ -13,4 +13,11 @@ import jax
 def full_precision() -> Iterator[None]:
     """Multiply float32 matrices in full precision, whatever the caller's default; also a decorator of functions."""
     with jax.default_matmul_precision("highest"):
+        yield
+
+
+@contextmanager
+def as_trained() -> Iterator[None]:
+    """Compute with a model as in training: float32, also where JAX is set to make float64, and in full precision."""
+    with jax.enable_x64(False), full_precision():
         yield

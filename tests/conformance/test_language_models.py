@@ -5,6 +5,7 @@ import dataclasses
 import json
 import pickle
 
+import jax
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -100,12 +101,19 @@ def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
 
 
 def answers(model, place):
-    """Return the numbers that a model gives for a text, documents or words."""
+    """Return the numbers that a model gives for a text, documents and words, by each of its capabilities."""
+    text, documents = place.corpus.valid, place.documents.valid
+    found = {}
     if model.record.capability(PredictsWords):
-        return model.event_log_probs(place.corpus.valid)
+        found |= {"text": model.event_log_probs(text), "word": model.log_prob("he saw")}
+        found["normalizers"] = model.log_normalizers(text)
     if model.record.capability(EncodesDocuments):
-        return model.features(place.documents.valid)
-    return model.vectors()
+        found["features"] = model.features(documents)
+    if model.record.capability(PredictsDocuments):
+        found |= {"documents": model.document_log_probs(documents), "bounds": model.document_bounds(documents)}
+    if model.record.capability(Embeds):
+        found |= {"vectors": model.vectors(), "neighbours": [cosine for _, cosine in model.neighbours("tea")]}
+    return {name: np.asarray(numbers) for name, numbers in found.items() if numbers is not None}
 
 
 @of(CASES)
@@ -114,7 +122,16 @@ def test_a_pickled_or_copied_model_gives_the_same_numbers(case, place, trained):
     expected = answers(model, place)  # first, so that the model has cached what it does
     for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert again.record is case.record
-        np.testing.assert_array_equal(answers(again, place), expected)
+        assert_same(answers(again, place), expected)
+
+
+@of(CASES)
+def test_a_model_gives_the_same_numbers_where_jax_makes_float64(case, place, trained):
+    expected = answers(case.load(trained(case)), place)
+    with jax.enable_x64(True):
+        found = answers(case.load(trained(case)), place)
+    assert_same(found, expected)
+    assert {name: x.dtype for name, x in found.items()} == {name: x.dtype for name, x in expected.items()}
 
 
 @of(BY_SGD)

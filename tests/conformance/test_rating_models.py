@@ -5,6 +5,7 @@ import json
 import pickle
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -54,12 +55,39 @@ def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
     assert "is there already" in is_refused(jaxcf, *case.argv(place, folder))
 
 
-def test_a_pickled_or_copied_model_gives_the_same_numbers(case, trained):
-    model, users = case.load(trained(case)), np.int32([0, 3, -1])
-    expected = model.scorer(users)  # first, so that the model has cached what it does
+def answers(model, place):
+    """Return the numbers that a model gives for users of training and new ones, by each of its capabilities."""
+    record, some = model.record, {1: 5, 2: 3, 4: 1}
+    found = {"scores": model.scorer(np.int32([0, 3, -1])), "many": model.scorer(np.arange(12, dtype=np.int32))}
+    if record.capability(PredictsRatings):
+        found["stars"] = model.predict([3, 4, 5], [1, 2, 3])
+    if record.capability(PredictsExactly):
+        found["exact"] = model.predictor_given(model.known, exact=True)(*np.int32([[3, 4], [1, 2]]))
+    if record.capability(FoldsIn):
+        found["new user"] = [answer.value for answer in model.recommend(ratings=some)]
+    if record.capability(SimilarItems):
+        found["similar"] = [answer.value for answer in model.similar(3)]
+    if record.capability(TakesNewItems):
+        ratings = place.dataset.valid._replace(item=np.zeros_like(place.dataset.valid.item))
+        catalogue = replace(model.catalogue, items=np.array([99]))
+        found["new item"] = model.with_new_items(ratings, catalogue).predict([3, 4], [99, 99])
+    return {name: np.asarray(numbers) for name, numbers in found.items()}
+
+
+def test_a_pickled_or_copied_model_gives_the_same_numbers(case, place, trained):
+    model = case.load(trained(case))
+    expected = answers(model, place)  # first, so that the model has cached what it does
     for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert again.record is case.record
-        np.testing.assert_array_equal(again.scorer(users), expected)
+        assert_same(answers(again, place), expected)
+
+
+def test_a_model_gives_the_same_numbers_where_jax_makes_float64(case, place, trained):
+    expected = answers(case.load(trained(case)), place)
+    with jax.enable_x64(True):
+        found = answers(case.load(trained(case)), place)
+    assert_same(found, expected)
+    assert {name: x.dtype for name, x in found.items()} == {name: x.dtype for name, x in expected.items()}
 
 
 def test_rankings_are_finite_and_better_than_no_order(case, place, trained):

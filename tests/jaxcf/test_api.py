@@ -52,7 +52,7 @@ def test_float64_of_jax_is_refused(frame, model):
         other = jaxcf.train("bias", frame, progress=False)
         np.testing.assert_array_equal(other.params.b, model.params.b)
         for name in ("pmf", "wmf"):
-            with pytest.raises(UserError, match=rf"{name} is of float32, .* - train and use it within"):
+            with pytest.raises(UserError, match=rf"{name} is of float32, .* - train it within"):
                 jaxcf.train(name, frame, progress=False)
 
 

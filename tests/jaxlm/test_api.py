@@ -78,7 +78,7 @@ def test_float64_of_jax_is_refused(lines):
     options = {"num_features": 2, "window": 2, "epochs": 1, "batch_size": 16, "progress": False}
     with jax.enable_x64(True):
         assert jaxlm.train("kn", lines, order=2, progress=False).perplexity(lines) < 10
-        with pytest.raises(UserError, match=r"skipgram is of float32, .* - train and use it within"):
+        with pytest.raises(UserError, match=r"skipgram is of float32, .* - train it within"):
             jaxlm.train("skipgram", lines, **options)
         with jax.enable_x64(False):
             assert jaxlm.train("skipgram", lines, **options).vectors().dtype == np.float32

@@ -60,6 +60,7 @@ class Fitted(NamedTuple):
     events: int
 
 
+@full_precision()
 def scores(program: Program, params: Any, data: Any) -> np.ndarray:
     """Score every example: float32[size(data)]; a sequential program's as a single stream."""
     size = program.size(data)

@@ -92,6 +92,20 @@ def test_metrics_and_scores_are_means_over_events_without_penalties():
     assert doubled.events == 2 * plain.events
 
 
+def test_scores_are_of_full_precision_as_in_validation():
+    """By default a GPU or TPU rounds the factors of matrix products."""
+    seen = []
+
+    def score(params, batch, config):
+        seen.append(jax.config.jax_default_matmul_precision)
+        return toy.score(params, batch, config)
+
+    program = toy.program(True, score=score)
+    fit.scores(program, toy.init(jax.random.key(0)), toy.data(jax.random.key(1)))
+    assert set(seen) == {"highest"}
+    assert jax.config.jax_default_matmul_precision is None
+
+
 @pytest.mark.parametrize("optimizer", ["adagrad", "rowwise-adagrad", "adam"])
 def test_row_updates_equal_dense_ones_if_every_step_touches_the_rows(optimizer):
     # one batch = all examples: every row that has examples is touched at every step

@@ -18,7 +18,7 @@ from jaxcf.model_files import FILES
 from jaxcf.models import REGISTRY, require
 from jaxcf.recommender import Model
 from jaxfit.call import folder, of_call, warn_stopped
-from jaxfit.devices.float32 import require_float32
+from jaxfit.devices.precision import full_float32
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import stored_in
 from jaxfit.plan import fields_of
@@ -27,6 +27,7 @@ from jaxfit.recipe import Recipe, require_number
 from jaxfit.run_dir.run import Run
 
 
+@full_float32()
 def train(
     model: str,
     ratings: given.Table | None = None,
@@ -71,8 +72,7 @@ def train(
         UserWarning: the training stopped after `max_minutes`; the model is the best one so far.
 
     Raises:
-        UserError: there is no such model or option; ratings or options that the model cannot be trained with; JAX makes
-            float64 (`jax_enable_x64`), and the model is of float32; of it
+        UserError: there is no such model or option; ratings or options that the model cannot be trained with; of it
             `FolderTaken`, where `out` holds a model already, and `Diverged`, where a loss is not finite.
         Interrupted: Ctrl-C; where there is `out`, all is saved.
     """
@@ -86,9 +86,7 @@ def train(
     )  # fmt: skip
     used = [name for cls in (Recipe, Run) for name in fields_of(options, cls)]
     training.require_used(record, fitting, plan.recipe, used)
-    if not isinstance(fitting, ClosedForm):
-        require_float32(model)
-    elif on_epoch is not None:
+    if isinstance(fitting, ClosedForm) and on_epoch is not None:
         raise UserError(f"{model} is not trained in epochs", "on_epoch", "leave it out")
     config = dict(plan.config)
     if levels is not None:

@@ -9,7 +9,7 @@ from jaxcf.contract import KnownUsers, RatingModel
 from jaxcf.data.ratings import Catalogue, Pairs, Ratings, RatingScale, Units
 from jaxcf.models import get
 from jaxcf.recommender import Model
-from jaxfit.devices.precision import as_trained
+from jaxfit.devices.precision import full_float32
 from jaxfit.errors import UserError
 from jaxfit.recipe import FLOAT32_MAX
 from jaxfit.run_dir import checkpoint, manifest
@@ -34,7 +34,7 @@ def save_known(directory: Path, catalogue: Catalogue, users: KnownUsers) -> None
             np.savez(file, **named)
 
 
-@as_trained()
+@full_float32()
 def load(directory: str | Path, *, unfinished: bool = False, verify: bool = False) -> Model:
     """Read a model from the folder that `jaxcf train` wrote.
 

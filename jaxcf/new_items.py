@@ -10,14 +10,14 @@ import numpy as np
 from jaxcf.contract import KnownUsers, TakesNewItems
 from jaxcf.data.ratings import Catalogue, Ratings, find, join, take, union
 from jaxcf.models import require
-from jaxfit.devices.precision import as_trained
+from jaxfit.devices.precision import full_float32
 from jaxfit.errors import UserError
 
 if TYPE_CHECKING:
     from jaxcf.recommender import Model
 
 
-@as_trained()
+@full_float32()
 def extended(model: Model, ratings: Ratings, catalogue: Catalogue) -> Model:
     """Return a model with new items, each at its best vector given the users' (a ridge regression); nothing is trained.
 

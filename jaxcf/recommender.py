@@ -34,7 +34,7 @@ from jaxcf.models import require
 from jaxcf.models.pairwise import by_factors, by_stars
 from jaxcf.ranking import Ranking
 from jaxcf.top_items import Answer, Known, highest, known_items
-from jaxfit.devices.precision import as_trained
+from jaxfit.devices.precision import full_float32
 from jaxfit.errors import NotInTraining, UserError
 from jaxfit.recipe import require_number
 
@@ -222,7 +222,7 @@ class Model:
             return self._predictor(PredictsExactly, "--exact", users)
         return self._predictor(PredictsRatings, "predicting ratings", users)
 
-    @as_trained()
+    @full_float32()
     def scorer_given(self, users: KnownUsers, new: bool = False) -> Scorer:
         """Return what items are ranked by when this is what is known of users: expected stars, or the model's scores.
 
@@ -239,15 +239,15 @@ class Model:
             factors = None if new else self.record.capability(HasFactors)
             if factors is not None:
                 scorer = by_factors(partial(factors.factors, self.params, self.config, users), scorer)
-            return as_trained()(scorer)
+            return full_float32()(scorer)
         if new:
             return self._predictor(FoldsIn, "folding users in", users, self.decay)
         ranks = require(self.record, RanksItems, "ranking items")
-        return as_trained()(ranks.scorer(self.params, self.config, users))
+        return full_float32()(ranks.scorer(self.params, self.config, users))
 
-    @as_trained()
+    @full_float32()
     def _predictor(self, kind: type[Any], task: str, *given: Any) -> Any:
-        return as_trained()(require(self.record, kind, task).predictor(self.params, self.config, *given))
+        return full_float32()(require(self.record, kind, task).predictor(self.params, self.config, *given))
 
     @property
     def decay(self) -> Mapping[str, float]:
@@ -318,7 +318,7 @@ class Model:
         """
         return require(self.record, SimilarItems, "vectors").vectors(self.params, self.config)
 
-    @as_trained()
+    @full_float32()
     def similar(self, item: Any, top: int = 10) -> list[Answer]:
         """Return the items whose vectors are nearest by cosine, among those with training ratings.
 

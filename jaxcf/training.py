@@ -24,7 +24,7 @@ from jaxcf.recommender import Model
 from jaxcf.solvers import sweeps
 from jaxfit.devices import memory
 from jaxfit.devices.platform import on_host
-from jaxfit.devices.precision import full_precision
+from jaxfit.devices.precision import full_float32
 from jaxfit.errors import UserError
 from jaxfit.plan import fields_of, require_stops
 from jaxfit.process import compiled
@@ -39,7 +39,7 @@ from jaxfit.run_dir.run import Run, Trained
 INIT, TRAIN, VALID = 0, 1, 2  # for `fold_in` of the seed's key; VALID: of what is set aside for validation
 
 
-@full_precision()
+@full_float32()
 def train(
     name: str,
     data: Dataset,

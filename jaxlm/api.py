@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxfit.call import folder, of_call, warn_stopped
-from jaxfit.devices.float32 import require_float32
 from jaxfit.errors import NoModel, UserError
 from jaxfit.plan import fields_of, require_stops
 from jaxfit.python_numbers import as_python
@@ -83,8 +82,7 @@ def train(
         UserWarning: the training stopped after `max_minutes`; the model is the best one so far.
 
     Raises:
-        UserError: there is no such model or option; texts or options that the model cannot be trained with; JAX makes
-            float64 (`jax_enable_x64`), and the model is of float32; of it
+        UserError: there is no such model or option; texts or options that the model cannot be trained with; of it
             `FolderTaken`, where `out` holds a model already, and `Diverged`, where a loss is not finite.
         Interrupted: Ctrl-C; where there is `out`, all is saved.
     """
@@ -100,8 +98,6 @@ def train(
     require_stops(plan.recipe, options)
     if on_epoch is not None and not by_engine:
         raise UserError(f"{model} is not trained in epochs", "on_epoch", "leave it out")
-    if by_engine:
-        require_float32(model)
     structure = record.choose_structure(plan.config, options)
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read

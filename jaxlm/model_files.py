@@ -81,12 +81,12 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
             raise UserError(what, directory, f"its files are of different models: {manifest.REPAIR}")
     import jax
 
-    from jaxfit.devices.precision import as_trained
+    from jaxfit.devices.precision import full_float32
     from jaxfit.run_dir import checkpoint
 
     assert isinstance(fitting, BySGD)
     built, counts = structure_argument(structure), np.ones(len(vocabulary), np.int64)
-    with as_trained():
+    with full_float32():
         like = jax.eval_shape(lambda: fitting.init(jax.random.key(0), config, counts, *built))
         params = checkpoint.load_model(directory / PARAMETERS, like)
     return Model(record, vocabulary, config, params, info, structure)

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxfit.devices import memory
 from jaxfit.devices.platform import on_host
-from jaxfit.devices.precision import full_precision
+from jaxfit.devices.precision import full_float32
 from jaxfit.errors import UserError
 from jaxfit.recipe import SEED, Recipe, require_number
 from jaxfit.run_dir import json_text, metadata, training
@@ -47,7 +47,7 @@ def fit(
     Matrix products are of full float32 precision, whatever the device.
     """
     require_number(seed, "--seed", int, **SEED)
-    with full_precision():
+    with full_float32():
         known = {
             "model": record.name, "seed": seed, "corpus": corpus.describe(),
             "initial": None if initial is None else fingerprint(initial),

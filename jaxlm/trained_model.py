@@ -202,12 +202,12 @@ class Model:
             return reading.encode(files, self.vocabulary, how)
 
     def _precision(self) -> AbstractContextManager[None]:
-        """Return the context `as_trained` for all models but those that do without JAX, such as n-grams."""
+        """Return the context `full_float32` for all models but those that do without JAX, such as n-grams."""
         if not isinstance(self.record.fitting, BySGD | ByLibrary):
             return nullcontext()
-        from jaxfit.devices.precision import as_trained
+        from jaxfit.devices.precision import full_float32
 
-        return as_trained()
+        return full_float32()
 
     def evaluate(self, text: Text, orderings: int = 1, seed: int = 1) -> Evaluation | DocumentEvaluation:
         """Say how well the model predicts a text, or documents; they are read as its training text was.

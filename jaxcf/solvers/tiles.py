@@ -17,7 +17,7 @@ from jax import Array
 from jaxcf.data.ratings import Vectors
 from jaxfit.devices.cores import cores
 from jaxfit.devices.platform import at_once, platform
-from jaxfit.devices.precision import as_trained
+from jaxfit.devices.precision import full_float32
 from jaxfit.minibatches.bucketing import capacity_step
 
 TILE = 32  # ratings
@@ -83,7 +83,7 @@ def solve_in_parts(solution: Callable[..., Array], sides: Sequence[Side], rows: 
         arguments: the same for every part.
     """
 
-    @as_trained()  # which holds in the thread that enters it
+    @full_float32()  # which holds in the thread that enters it
     def solve(part: Side) -> Array:
         return jax.block_until_ready(solution(part, rows, *arguments))
 

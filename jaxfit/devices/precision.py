@@ -17,7 +17,7 @@ def full_precision() -> Iterator[None]:
 
 
 @contextmanager
-def as_trained() -> Iterator[None]:
-    """Compute with a model as in training: float32, also where JAX is set to make float64, and in full precision."""
+def full_float32() -> Iterator[None]:
+    """Compute in float32, also where JAX is set to make float64, and in full precision; also a decorator."""
     with jax.enable_x64(False), full_precision():
         yield

@@ -45,7 +45,7 @@ def test_sweeps_are_drawn_from_the_seed_and_journaled(data, tmp_path):
     assert lines[-1]["valid"] < np.mean([line["valid"] for line in lines[:50]])
 
 
-def test_it_loads_and_predicts_as_trained(data, tmp_path):
+def test_it_loads_and_predicts_full_float32(data, tmp_path):
     model = fitted(data, tmp_path / "m")
     loaded = jaxcf.load(tmp_path / "m")
     pairs = data.test.user, data.test.item

@@ -148,7 +148,7 @@ HURRIED = {"epochs": 8, "batch_size": 500, "rate": {"*": 0.08}}
 
 
 @pytest.mark.parametrize("kind", [pytest.param("pmf", marks=pytest.mark.extended), "bias"])
-def test_folded_in_users_of_movielens_1m_are_predicted_nearly_as_well_as_trained_ones(kind, data_dir, tmp_path):
+def test_folded_in_users_of_movielens_1m_are_predicted_nearly_as_well_full_float32_ones(kind, data_dir, tmp_path):
     """Folded in from half of their ratings: RMSE on the other half within 0.01 of that of training with that half."""
     read = reading.read([data_dir / "ml-1m" / "ratings-notime.dat.gz"], Reading(scale="1,5,1"))
     held = splits.users(jax.random.key(1), read.ratings, 1000 / 6040)

@@ -7,8 +7,10 @@ from scipy.stats import entropy
 
 from blocks import blocks_of
 from jaxcf.data import synthetic as ratings
+from jaxfit import row_products
 from jaxlm.data import default_text
 from jaxlm.data import synthetic as text
+from jaxlm.objectives import classes
 
 SECTIONS = blocks_of("docs/your-own-loop.md", "python")
 
@@ -68,6 +70,42 @@ def test_batched_losses_take_plain_batches():
     error = stars + names["config"].mean - predicted  # the data have the mean subtracted
     np.testing.assert_allclose(names["loss"], np.mean(error**2) / 2, rtol=1e-5)
     assert all(g.shape == w.shape for g, w in zip(names["grads"], whole, strict=True))
+
+
+def test_second_derivatives_of_batched_losses_are_those_of_the_specification():
+    names = run(next(block for title, block in SECTIONS if title == "The batched losses"))
+    lbl, batch, config, params = (names[name] for name in ("lbl", "batch", "config", "params"))
+
+    def together(params):
+        return lbl.batch_loss(params, batch, names["weight"], None, config)[0]
+
+    def each(params):
+        return jax.vmap(lambda example: lbl.loss(params, example, None, config))(batch).sum()
+
+    expected = jax.tree.leaves(jax.jit(jax.hessian(each))(params))
+    for second in (jax.hessian(together), jax.jacrev(jax.jacrev(together))):
+        for found, known in zip(jax.tree.leaves(jax.jit(second)(params)), expected, strict=True):
+            np.testing.assert_allclose(found, known, rtol=1e-4, atol=1e-5)
+    with pytest.raises(TypeError, match="forward-mode"):
+        jax.jvp(together, (params,), (params,))
+    jax.jvp(each, (params,), (params,))
+
+
+def test_losses_over_classes_and_of_cbow_have_one_way_to_second_derivatives():
+    x, ends, word = jax.numpy.ones((6, 3)), (2, 6), np.arange(6)
+
+    def of_classes(z):
+        return classes.sum_nll(x, x[:, 0], x[:2], x[:2, 0], z, word, x[:, 0], ends)
+
+    def of_cbow(z):
+        return (row_products.scores(z[None], x[None]) ** 3).sum()
+
+    for loss, works, fails in ((of_classes, jax.jacfwd, jax.jacrev), (of_cbow, jax.jacrev, jax.jacfwd)):
+        assert jax.numpy.isfinite(jax.jit(works(jax.jacrev(loss)))(x)).all()
+        with pytest.raises((TypeError, ValueError), match=r"forward-mode|Reverse-mode"):
+            jax.jit(fails(jax.jacrev(loss)))(x)
+        with pytest.raises(TypeError, match="forward-mode"):
+            jax.jvp(loss, (x,), (x,))
 
 
 def test_a_step_on_all_devices_equals_one_on_a_single_device():

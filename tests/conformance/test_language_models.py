@@ -164,6 +164,11 @@ def test_a_folder_for_a_hub_is_the_same_model(case, place, trained, tmp_path):
         assert str(place.folder).encode() not in path.read_bytes()
 
 
+def cosine(vectors, word):
+    lengths = np.linalg.norm(vectors, axis=1)
+    return vectors @ vectors[word] / np.maximum(lengths * lengths[word], 1e-30)
+
+
 @of(EMBEDDING)
 def test_word_vectors_are_exported_and_have_neighbours(case, trained, tmp_path):
     model, others = case.load(trained(case)), case.record.capability(Embeds).others
@@ -177,6 +182,8 @@ def test_word_vectors_are_exported_and_have_neighbours(case, trained, tmp_path):
         written = [[float(x) for x in line.split()[1:]] for line in lines]
         np.testing.assert_allclose(written, vectors, rtol=1e-5)
         assert np.any(vectors)
+        cosines = np.delete(cosine(vectors, tea := model.vocabulary.ids["tea"]), tea)
+        assert model.neighbours("tea", 1, name)[0].cosine == pytest.approx(cosines.max(), abs=1e-5)
         assert len(succeeds(jaxlm, "neighbours", trained(case), "tea", "--top", "3", *options).split(",")) == 3
     refused = is_refused(jaxlm, "neighbours", trained(case), "tea", "--vectors", "none")
     assert f"choose from {', '.join(others)}" in refused if others else "it has one set" in refused

@@ -255,8 +255,12 @@ def _keep(path: Path, array: np.ndarray) -> None:
 
 
 def size_field(config: type) -> str | None:
-    """Return the field of a model's Config that says how large the model is."""
-    return next((f.name for f in fields(config) if f.name in ("num_features", "num_hidden")), None)
+    """Return the field of a model's Config that says how large the model is; None where its recipe does.
+
+    Recurrent networks have, by default, 0 features: as many as units.
+    """
+    found = next((f for f in fields(config) if f.name in ("num_features", "num_hidden")), None)
+    return found.name if found is not None and found.default != 0 else None
 
 
 def validation(history: Iterable[dict[str, Any]]) -> dict[str, list[float]]:

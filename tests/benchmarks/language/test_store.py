@@ -5,12 +5,28 @@ import signal
 import numpy as np
 import pytest
 
+from benchmarks.language.scales import SCALES
 from benchmarks.language.store import BLOCK, UNITS, LanguageStore, Spec
 from benchmarks.language.tables import kn
 from jaxfit import fit
 from jaxfit.errors import Interrupted
+from jaxlm import models as registry
 
+BY_SGD = [name for name in registry.names() if LanguageStore.by_engine(registry.get(name))]
 SPEC = Spec("hlbl", tree=("adaptive", 0.0, 1))
+
+
+@pytest.mark.parametrize("name", BY_SGD)
+@pytest.mark.parametrize("scale", ["tiny", "smoke", "cpu"])
+def test_the_size_of_a_scale_suits_the_recipe(name, scale, tmp_path) -> None:
+    """The vectors of tied networks are as long as they have units, whatever features the scale has."""
+    record = registry.get(name)
+    store = LanguageStore.open("tiny", None, None, "tuned", tmp_path)
+    store.scale = SCALES[scale]
+    _, config = store._recipe(store.example(name, store.scale))
+    kind, counts = record.structure_of(config), np.ones(50, np.int64)
+    structure = None if kind is None else kind.stand_in(kind.choose(config, {}), len(counts), counts)
+    record.configure(len(counts), structure, config, counts)
 
 
 def test_an_interrupted_training_over_a_learned_tree_goes_on(tmp_path, monkeypatch) -> None:

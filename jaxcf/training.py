@@ -8,6 +8,7 @@ and rated pairs, which predictions start from) and what training writes. Everyth
 import hashlib
 import time
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,7 @@ def _swept(
     def after_sweep(line: dict[str, Any]) -> None:
         journal.write(**line)
         if run.on_epoch is not None:
-            run.on_epoch(dict(line))
+            run.on_epoch(deepcopy(line))
 
     fitted = sweeps.fit(prepared, key, epochs=recipe.epochs, patience=recipe.patience, journal=after_sweep)
     measure, read = prepared.measure

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -220,10 +221,10 @@ def fit(
             worth = is_due() or extensible or ((progress.done or is_best(progress)) and is_cheap())
             if processes.agreed(bool(stop or worth)):  # it gathers what is split
                 save()
+            if on_epoch is not None:
+                on_epoch(deepcopy(line))
             if stop:
                 raise Interrupted(stop)
-            if on_epoch is not None:
-                on_epoch(dict(line))
         if not trainer.progress.done:
             stopped = "max-minutes"
             save()

@@ -83,7 +83,8 @@ def begin_from(
         wanted, axis = list(np.shape(mine[name])), axes.get(name)
         if axis is not None:
             wanted[axis] = len(other.vocabulary)
-        if np.shape(theirs[name]) != tuple(wanted):
+        of_words = axes and axis is None and np.shape(theirs[name])[:1] == (len(other.vocabulary),)
+        if np.shape(theirs[name]) != tuple(wanted) or of_words:  # of words there, of a tree's nodes here
             what = f"its {name} is of shape {np.shape(theirs[name])}, not {tuple(wanted)}"
             raise UserError(what, directory, "give the options of its size")
         if axis is not None:
@@ -127,14 +128,12 @@ def _by_word(theirs: Any, mine: Any, ids: np.ndarray, axis: int) -> np.ndarray:
 def _require_same(kind: Structure | None, mine: Any, other: Model, vocabulary: Vocabulary, directory: Path) -> None:
     """Raise a UserError where two models have structures of one kind, but not the same one."""
     of_other = other.record.structure_of(other.info.get("config", {}))
-    if (
-        kind is None
-        or of_other is None
-        or kind.name != of_other.name
-        or kind.sha256(mine) == kind.sha256(other.structure)
-    ):
+    if kind is None or of_other is None or kind.name != of_other.name:
+        return
+    same_words = other.vocabulary.words == vocabulary.words  # else structures of equal digests are of other words
+    if same_words and kind.sha256(mine) == kind.sha256(other.structure):
         return
     can_be_given = any(each.name == kind.name for each in fields(kind.options))
-    same_words = other.vocabulary.words == vocabulary.words
-    do = f"add --{kind.name} {directory}" if can_be_given and same_words else "train both on the same text"
+    do = "train both on the same text, with the same seed and options"
+    do = f"add --{kind.name} {directory}" if can_be_given and same_words else do
     raise UserError(f"it is not over the same {kind.name}", directory, do)

@@ -122,7 +122,7 @@ def train(
             metadata.write_info(directory, info, files)
             if info["finished"]:
                 _tidy(directory, info, fixed)
-        if stop := received():
+        if stop := processes.highest(received()):
             raise Interrupted(stop)
         seconds = {"compile": fitted.compile_seconds, "train": fitted.train_seconds}
         return Trained(model(fitted.params, info), fitted, seconds, fitted.stopped)

@@ -101,6 +101,7 @@ def _train(name, text, out, *options):
     ("name", "options", "said"),
     [
         ("hlbl", ["--tree", "random"], "it is not over the same tree"),
+        ("lbl", ["--objective", "tree", "--tree", "random"], "it is not over the same tree"),
         ("lbl", ["--objective", "classes"], "by whose counts words are in classes"),
     ],
 )

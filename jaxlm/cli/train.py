@@ -57,7 +57,7 @@ def add_options(parser: Parser, model: LanguageModel) -> None:
     if isinstance(model.fitting, BySGD):
         parser.add_argument(
             "--init", metavar="DIR",
-            help=Rare("begin from the parameters of the same names, and the same words, of a trained model"),
+            help=Rare("begin from a trained model's parameters of the same names; words are matched by name"),
         )  # fmt: skip
     of_config = [field.name for field in fields(model.config)]
     for structure in model.structures:

@@ -114,20 +114,22 @@ def test_a_signal_while_parameters_are_written_loses_nothing(frame, tmp_path, mo
     monkeypatch.undo()
     found = jaxcf.load(tmp_path / "m")
     assert found.info["epochs"] == 2
-    told = []
-    model = jaxcf.train("pmf", frame, resume=True, on_epoch=told.append, **options)
+    received = []
+    model = jaxcf.train("pmf", frame, resume=True, on_epoch=received.append, **options)
     np.testing.assert_array_equal(model.params.U, found.params.U)
-    assert not told  # it had finished
+    assert not received  # it had finished
 
 
 @pytest.mark.parametrize(("name", "solver"), [("pmf", None), ("pmf", "als"), ("wmf", None)])
-def test_each_epoch_is_told(name, solver, frame, tmp_path):
-    told = []
+def test_on_epoch_receives_each_line_of_the_journal(name, solver, frame, tmp_path):
+    received = []
     more = {"num_features": 2} if name == "pmf" else {}
-    jaxcf.train(name, frame, solver=solver, epochs=2, out=tmp_path / "m", on_epoch=told.append, progress=False, **more)
-    assert told == [json.loads(line) for line in (tmp_path / "m" / "journal.jsonl").read_text().splitlines()]
-    assert [line["epoch"] for line in told] == [0, 1]
-    assert set(told[-1]["shown"]) >= {"validation RMSE" if name == "pmf" else "validation NDCG@10"}
+    jaxcf.train(
+        name, frame, solver=solver, epochs=2, out=tmp_path / "m", on_epoch=received.append, progress=False, **more
+    )
+    assert received == [json.loads(line) for line in (tmp_path / "m" / "journal.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in received] == [0, 1]
+    assert set(received[-1]["shown"]) >= {"validation RMSE" if name == "pmf" else "validation NDCG@10"}
 
 
 def test_closed_forms_have_no_epochs(frame):

@@ -231,8 +231,8 @@ def test_a_training_out_of_time_warns_and_goes_on(lines, tmp_path):
     assert jaxlm.train("lbl", lines, resume=True, **more).info["finished"]
 
 
-def test_each_epoch_is_told(lines, tmp_path):
-    out, told = tmp_path / "m", []
+def test_on_epoch_receives_each_line_of_the_journal(lines, tmp_path):
+    out, received = tmp_path / "m", []
     options = {"num_features": 2, "batch_size": 16, "out": out, "progress": False, "resume": True}
 
     def fail(line):
@@ -240,22 +240,29 @@ def test_each_epoch_is_told(lines, tmp_path):
 
     with pytest.raises(RuntimeError, match="epoch 0"):
         jaxlm.train("lbl", lines, epochs=2, on_epoch=fail, **options)
-    jaxlm.train("lbl", lines, epochs=2, on_epoch=told.append, **options)
+    jaxlm.train("lbl", lines, epochs=2, on_epoch=received.append, **options)
     journal = [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in journal] == [0, 1]
-    assert told == journal[2 - len(told) :]
-    assert told[-1]["shown"]["validation perplexity"] == pytest.approx(math.exp(told[-1]["valid"]))
+    assert received == journal[2 - len(received) :]
+    assert received[-1]["shown"]["validation perplexity"] == pytest.approx(math.exp(received[-1]["valid"]))
     jaxlm.train("lbl", lines, epochs=2, on_epoch=fail, **options)  # has finished
     with pytest.raises(UserError, match="kn is not trained in epochs"):
-        jaxlm.train("kn", lines, on_epoch=told.append, progress=False)
+        jaxlm.train("kn", lines, on_epoch=received.append, progress=False)
 
 
-def test_epochs_of_the_model_that_a_tree_is_built_from_are_not_told(lines):
-    told = []
+def test_on_epoch_receives_no_line_of_the_model_that_a_tree_is_built_from(lines):
+    received = []
     jaxlm.train(
-        "hlbl", lines, num_features=2, epochs=2, batch_size=16, tree="adaptive", on_epoch=told.append, progress=False
+        "hlbl",
+        lines,
+        num_features=2,
+        epochs=2,
+        batch_size=16,
+        tree="adaptive",
+        on_epoch=received.append,
+        progress=False,
     )
-    assert [line["epoch"] for line in told] == [0, 1]
+    assert [line["epoch"] for line in received] == [0, 1]
 
 
 def test_lines_of_another_encoding_are_those_of_the_file(tmp_path):

@@ -62,6 +62,13 @@ class Table:
     # whose figures are numbers and scores
     kept: bool = False
 
+    def absent(self, result: dict[str, Any]) -> list[str]:
+        """Return the labels of rows that the table has now and a record of it lacks."""
+        recipe, _, _ = result["recipe"].partition(",")  # without the epochs of `Store.how`
+        rows = self.rows(self.store.adjusted(self.store.scales[result["scale"]], recipe), result["seeds"])
+        recorded = {tuple(row["label"]) for row in result["rows"]}
+        return [" ".join(filter(None, row.label)) for row in rows if row.label not in recorded]
+
 
 def seeded(seeds: int, *specs: Any) -> tuple[tuple[Any, ...], ...]:
     """Return the models of a row for each of so many seeds."""

@@ -71,6 +71,7 @@ def render(path: Path, folder: Path, tables: Mapping[str, Table], claims: Path |
         counts={answer: said.count(answer) for answer in reversed(fidelity.ANSWERS)},
         evidence=fidelity.SCALES,
         missing=overview.missing(sections, tables, anchors),
+        absent=overview.absent(sections),
         claims=claims,
         margins=re.sub(r"\*(.+?)\*", r"“\1”", markdown.margins(_resampled(tables))),
         where=Path(os.path.relpath(folder, path.parent)).as_posix(),
@@ -87,7 +88,7 @@ def _chapters(folder: Path, tables: Mapping[str, Table], anchors: Anchors) -> It
     for name, table in tables.items():
         found = [(path, _read(path)) for path in sorted(folder.glob(f"{name}.*.json"))]
         anchor = anchors.new(name)
-        sections = [section(path, result, table.store.thesis_data, anchors) for path, result in found]
+        sections = [section(path, result, table, anchors) for path, result in found]
         yield Chapter(anchor, name.replace("-", " ").capitalize(), table.title, sections)
 
 

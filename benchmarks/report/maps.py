@@ -37,10 +37,9 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
             lines.append(f"{begin}| | | `python -m benchmarks run {name}` | |")
         for path in paths:
             found = json.loads(path.read_text(encoding="utf-8"))
-            state = "" if found["complete"] else " (not all rows)"
             lines.append(
                 f"{begin}{found['data']['name']} | {found['scale']} | {found['recipe']} | `{found['command']}` | "
-                f"[{path.stem}]({path.stem}.md){state} |"
+                f"[{path.stem}]({path.stem}.md){_state(table, found)} |"
             )
     for name, place, options in _speeds(folder):
         command = f"`python -m benchmarks speed {options}`"
@@ -77,7 +76,7 @@ def results_map(folder: Path, tables: Mapping[str, Table], link: str) -> list[st
     """List tables, their commands, and what is recorded of them; link: the folder as seen from the page."""
     lines = ["| table | what | command | recorded |", "|---|---|---|---|"]
     for known, table in tables.items():
-        results = [_result(path, link) for path in sorted(folder.glob(f"{known}.*.json"))]
+        results = [_result(path, table, link) for path in sorted(folder.glob(f"{known}.*.json"))]
         lines.append(
             f"| {known.removeprefix('table-').replace('-', ' ')} | {table.title} | `python -m benchmarks run {known}` "
             f"| {'<br>'.join(results) or 'not recorded yet'} |"
@@ -93,7 +92,11 @@ def _speeds(folder: Path) -> Iterator[tuple[str, str, str]]:
     yield from (found for found in pages if (folder / found[1]).is_file())
 
 
-def _result(path: Path, link: str) -> str:
+def _state(table: Table, result: dict[str, Any]) -> str:
+    return "" if result["complete"] and not table.absent(result) else " (not all rows)"
+
+
+def _result(path: Path, table: Table, link: str) -> str:
     """Return a link to a recorded table, and the test's figure of the row that validation chooses."""
     result = json.loads(path.read_text(encoding="utf-8"))
     what = [result["data"]["name"], result["scale"]] + [result["recipe"]] * (result["recipe"] != "tuned")
@@ -102,7 +105,7 @@ def _result(path: Path, link: str) -> str:
         row, column = best
         measure, digits = BEST[column]
         found += f": {' '.join(filter(None, row['label']))}, {measure} {figure(row['cells'][column], digits)}"
-    return found if result["complete"] else f"{found} (not all rows)"
+    return found + _state(table, result)
 
 
 def chosen(result: dict[str, Any]) -> tuple[dict[str, Any], str] | None:

@@ -62,7 +62,7 @@ def _link(section: Section) -> Cell:
 
 
 def _recipe(section: Section) -> str:
-    return section.result["recipe"] + ("" if section.result["complete"] else " (not all rows)")
+    return section.result["recipe"] + section.state
 
 
 def missing(sections: Iterable[Section], tables: Mapping[str, Table], anchors: Anchors) -> list[Grid]:
@@ -87,6 +87,15 @@ def missing(sections: Iterable[Section], tables: Mapping[str, Table], anchors: A
         heads = ("table", "what", *(f"{data}, {scale}" for scale, data in columns))
         grids.append(Grid(heads, rows, store.chapters.capitalize(), anchors.new(store.chapters)))
     return grids
+
+
+def absent(sections: Iterable[Section]) -> Grid:
+    """List the records that lack rows, and which."""
+    heads = ("table", "data", "scale", "recipe", "rows")
+    lacking = [section for section in sections if section.absent]
+    about = [(one.result["data"]["name"], one.result["scale"], one.result["recipe"]) for one in lacking]
+    rows = [[_link(one), *map(Cell, (*said, ", ".join(one.absent)))] for one, said in zip(lacking, about, strict=True)]
+    return Grid(heads, rows)
 
 
 def _columns(store: type[Store], results: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.core import markdown
+from benchmarks.core.table import Table
 from benchmarks.core.verdict import SEEDS
 from benchmarks.report import provenance
 from benchmarks.report.grid import Anchors, Bar, Cell, Grid
@@ -27,6 +28,7 @@ class Section(NamedTuple):
     anchor: str
     path: Path
     result: dict[str, Any]
+    absent: list[str]  # rows that the table has by now and the record lacks
     measured: Grid
     verdicts: list[Verdict] | None  # None: the claims are not judged
     picture: Path | None
@@ -39,22 +41,28 @@ class Section(NamedTuple):
         return f"{self.result['data']['name']}, {self.result['scale']}, {self.result['recipe']}"
 
     @property
+    def state(self) -> str:
+        """What is said after its name where not all rows are recorded."""
+        return "" if self.result["complete"] and not self.absent else " (not all rows)"
+
+    @property
     def not_judged(self) -> str:
         """Why there are no verdicts."""
         return markdown.why_not_judged(self.result)
 
 
-def section(path: Path, result: dict[str, Any], thesis_data: str, anchors: Anchors) -> Section:
-    """Lay out a record; thesis_data: what the thesis' figures are of."""
+def section(path: Path, result: dict[str, Any], table: Table, anchors: Anchors) -> Section:
+    """Lay out a record of a table."""
     anchor, picture, verdicts = anchors.new(path.stem), path.with_suffix(".png"), result.get("verdicts")
     return Section(
         anchor,
         path,
         result,
+        table.absent(result),
         Grid(markdown.header(result), list(_rows(result)), "Figures", anchors.new(anchor, "figures")),
         None if verdicts is None else [_verdict(found, anchor, anchors) for found in verdicts],
         picture if result["complete"] and picture.is_file() else None,
-        provenance.facts(result, thesis_data),
+        provenance.facts(result, table.store.thesis_data),
         (
             provenance.rows(result, anchors.new(anchor, "rows")),
             provenance.models(result, anchors.new(anchor, "models")),

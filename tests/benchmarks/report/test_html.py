@@ -13,7 +13,7 @@ from sample_records import TABLES, UNSAFE
 from benchmarks import registry
 from benchmarks.core import markdown, record
 from benchmarks.core.verdict import SEEDS
-from benchmarks.report import html, overview
+from benchmarks.report import html, maps, overview
 from benchmarks.speed import page as speed_page
 
 ROOT = Path(__file__).parents[3]
@@ -184,6 +184,22 @@ def test_what_is_not_recorded_yet_is_listed_by_data_and_scale(parsed: Page) -> N
     assert list(found["table-4.4"].values()).count(overview.MISSING) == len(heads) - 3
     assert ratings[1:] == [["figure-5.4", TABLES["figure-5.4"].title] + [overview.MISSING] * (len(ratings[0]) - 2)]
     assert {"planted, smoke", "ml-1m, cpu", "netflix, any scale"} <= set(ratings[0])
+
+
+def test_rows_that_a_record_lacks_are_listed(folder: Path, tmp_path: Path, parsed: Page) -> None:
+    heads = ["table", "data", "scale", "recipe", "rows"]
+    assert heads not in [table[0] for table in parsed.texts()], "all rows are there"
+    tables = TABLES | {"table-4.4": sample_records.of_rows("table-4.4", "T1", "T10", UNSAFE, "T11", "T12")}
+    found = Page(html.render(tmp_path / "page.html", folder, tables))
+    (lacking,) = (table[1:] for table in found.texts() if table[0] == heads)
+    assert lacking == [
+        ["table-4.4", "ptb", "cpu", recipe, "HLBL T11, HLBL T12"] for recipe in ("tuned", "thesis")
+    ]  # fmt: skip
+    assert "ptb, cpu, tuned (not all rows)" in found.text
+    assert "ptb, cpu, tuned (not all rows)" not in parsed.text
+    readme = maps.write(folder, tables).read_text()
+    assert readme.count("(not all rows) |") == 2
+    assert "[table-4.5.prose.smoke](table-4.5.prose.smoke.md) |" in readme
 
 
 def test_ids_are_unique_and_every_link_within_the_page_leads_to_one(parsed: Page) -> None:

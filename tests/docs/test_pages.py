@@ -85,6 +85,7 @@ def test_every_command_is_run():
     assert all(any(line.startswith(start) for line in LINES) for start in ELSEWHERE)
 
 
+@pytest.mark.filterwarnings("ignore:Kneser-Ney")  # of a text that is too small for its discounts
 def test_python_programs_run(small, capsys):
     """Those of docs/python.md twice: the second time they find their models finished."""
     assert jaxlm.cli.main.main(["train", "kn", "--train", "train.txt", "--order", "2", "--out", "kn"]) == 0

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import MISSING, fields
 from functools import partial
 from typing import Any
 
@@ -72,6 +73,7 @@ def _prepared(name: str, store: Store, compile_anew: bool) -> tuple[Trainer, Fig
         "setting": {
             "model": store.title(spec),
             "data": store.describe()["note"],
+            "options": _options(store, spec),
             "batch size": trainer.recipe.batch_size,
             "padding ratio": timer.padding(),
             "formula of an event": "no formula" if takes is None else takes.formula,
@@ -87,6 +89,14 @@ def _prepared(name: str, store: Store, compile_anew: bool) -> tuple[Trainer, Fig
         },
     }
     return trainer, figures
+
+
+def _options(store: Store, spec: Any) -> list[str]:
+    """List a model's options that are not zero, and its optimizer."""
+    identity, known = store.identity(spec), fields(store.registered.get(spec.model).config)
+    usual = {field.name: field.default for field in known if field.default is not MISSING}
+    options = {**usual, **identity["config"], "optimizer": identity["recipe"]["optimizer"]}
+    return [f"{name} {value}" for name, value in options.items() if value]
 
 
 def _starts(trainers: Mapping[str, Trainer]) -> tuple[dict[str, dict[str, dict[str, Any]]], dict[str, list[float]]]:

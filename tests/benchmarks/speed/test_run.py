@@ -78,6 +78,8 @@ def test_a_quick_run_compiles_nothing_anew_and_searches_nothing(tiny, monkeypatc
     )
     found = speed.run(["svd", "pmf"], peers=False, out=tmp_path, quick=True)["figures"]
     assert found["svd"]["setting"]["rounds"] == timing.QUICK_ROUNDS < timing.ROUNDS == 7
+    options = [one.rpartition(" ") for one in found["svd"]["setting"]["options"]]
+    assert {"num_features", "prior", "optimizer"} <= {name for name, _, _ in options}
     assert found["svd"]["setting"]["seconds of a round"] == 0.005 < timing.WINDOW
     assert {"pmf", "docnade", "hlbl"} < set(speed.LONG_COMPARISONS)
     assert [name for name in found if "compared" in found[name]["setting"]] == ["svd"], (

@@ -17,7 +17,7 @@ from jaxcf.data.reading import Reading
 from jaxcf.model_files import FILES
 from jaxcf.models import REGISTRY, require
 from jaxcf.recommender import Model
-from jaxfit.call import folder, of_call, warn_stopped
+from jaxfit.call import folder, of_call, require_on_epoch, warn_stopped
 from jaxfit.devices.precision import full_float32
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import stored_in
@@ -86,8 +86,7 @@ def train(
     )  # fmt: skip
     used = [name for cls in (Recipe, Run) for name in fields_of(options, cls)]
     training.require_used(record, fitting, plan.recipe, used)
-    if isinstance(fitting, ClosedForm) and on_epoch is not None:
-        raise UserError(f"{model} is not trained in epochs", "on_epoch", "leave it out")
+    require_on_epoch(on_epoch, model, not isinstance(fitting, ClosedForm))
     config = dict(plan.config)
     if levels is not None:
         if not record.needs_levels:

@@ -283,7 +283,7 @@ class Model:
             UserError: nobody is named, or somebody and others' ratings; as `new_user`.
         """
         if (user is None) == (ratings is None and rated is None):
-            what = "no user is named" if user is None else "a user and ratings are of different people"
+            what = "no user is named" if user is None else "both a user and ratings of a new one are given"
             raise UserError(what, "recommend", "give an id, or ratings or rated items of a new user")
         if user is None:
             new = self.new_user({} if ratings is None else ratings, () if rated is None else rated)

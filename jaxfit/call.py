@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,12 @@ from jaxfit.registry import Record
 from jaxfit.run_dir import replacement
 from jaxfit.run_dir.run import FROM_PYTHON, Run, Trained
 from jaxfit.types_of_values import is_of_type
+
+# options of the commands that calls lack, and what to do instead
+OF_COMMANDS = {
+    "test": "call evaluate of the trained model", "overwrite": "remove the folder first",
+    "init": "its name is initial", "vocab": "its name is vocabulary", "condition": "give the pairs as rated",
+}  # fmt: skip
 
 
 def of_call(
@@ -102,6 +109,14 @@ def folder(
         yield path
 
 
+def require_on_epoch(on_epoch: object, model: str, in_epochs: bool) -> None:
+    """Raise a UserError unless what is called after each epoch, if anything, can be called, and there are epochs."""
+    if on_epoch is not None and not in_epochs:
+        raise UserError(f"{model} is not trained in epochs", "on_epoch", "leave it out")
+    if on_epoch is not None and not callable(on_epoch):
+        raise UserError(f"{on_epoch!r} is not a function", "on_epoch", "give a function of one argument")
+
+
 def warn_stopped(trained: Trained[Any]) -> None:
     """Warn of a training that ran out of time."""
     if trained.stopped != "done":
@@ -149,12 +164,18 @@ def _require_options(given: Mapping[str, Any], classes: Collection[type], skip: 
     }
     for name, value in given.items():
         if name not in hints:
-            raise UserError(f"there is no option {name!r}", do=suggestion(name, hints))
+            raise UserError(f"there is no option {name!r}", do=OF_COMMANDS.get(name) or _similar(name, hints))
         if not is_of_type(value, hints[name]):
             kind = hints[name]
             choices = next((get_args(part) for part in (kind, *get_args(kind)) if get_origin(part) is Literal), ())
             wanted = suggestion(str(value), map(str, choices)) if choices else f"give {_shown(kind)}"
             raise UserError(f"invalid value {value!r}", name, wanted)
+
+
+def _similar(name: str, options: Collection[str]) -> str:
+    """Say what to do about an option that does not exist; all names would be too many for a line."""
+    close = get_close_matches(name, options, n=1, cutoff=0.65)
+    return f"did you mean {close[0]}?" if close else "the command's --help-all lists the options"
 
 
 def _shown(kind: Any) -> str:

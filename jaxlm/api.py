@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxfit.call import folder, of_call, warn_stopped
+from jaxfit.call import folder, of_call, require_on_epoch, warn_stopped
 from jaxfit.errors import NoModel, UserError
 from jaxfit.plan import fields_of, require_stops
 from jaxfit.python_numbers import as_python
@@ -96,8 +96,7 @@ def train(
         trained=by_engine, seed=seed, out=out, progress=progress,
     )  # fmt: skip
     require_stops(plan.recipe, options)
-    if on_epoch is not None and not by_engine:
-        raise UserError(f"{model} is not trained in epochs", "on_epoch", "leave it out")
+    require_on_epoch(on_epoch, model, by_engine)
     structure = record.choose_structure(plan.config, options)
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read

@@ -211,7 +211,8 @@ def _require_begun_by(done: Sequence[Mapping[str, Any]], trials: Sequence[Trial]
     settings = {trial.number: _recorded(trial.setting) for trial in trials}
     for each in done:
         if settings.get(each["trial"], each["settings"]) != each["settings"]:
-            what = f"trial {each['trial']} there has other options, {each['settings']}"
+            options = ", ".join(f"{option} {value}" for option, value in each["settings"].items())
+            what = f"trial {each['trial']} there has other options, {options}"
             raise UserError(what, place, "give --try as before, or choose another --out")
 
 

@@ -135,6 +135,8 @@ def test_on_epoch_receives_each_line_of_the_journal(name, solver, frame, tmp_pat
 def test_closed_forms_have_no_epochs(frame):
     with pytest.raises(UserError, match="bias is not trained in epochs"):
         jaxcf.train("bias", frame, on_epoch=print, progress=False)
+    with pytest.raises(UserError, match="3 is not a function"):
+        jaxcf.train("pmf", frame, on_epoch=3, progress=False)
 
 
 def test_a_model_by_sgd_is_resumed(frame, tmp_path):
@@ -180,6 +182,8 @@ def test_errors_name_ratings_in_memory_not_a_temporary_file(frame):
 def test_options_of_other_ways_of_fitting_are_errors(frame):
     with pytest.raises(UserError, match="there is no option 'epochs'"):
         jaxcf.train("bias", frame, epochs=3)
+    with pytest.raises(UserError, match="there is no option 'condition' - give the pairs as rated"):
+        jaxcf.train("cpmf", frame, condition=frame)
     with pytest.raises(UserError, match="applies to SGD only"):
         jaxcf.train("pmf", frame, solver="als", batch_size=4)
     with pytest.raises(UserError, match="no parameter is called 'Q'"):

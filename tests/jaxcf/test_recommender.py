@@ -89,7 +89,7 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
         model.recommend(ratings={"nothing": 5})
     with pytest.raises(UserError, match="no user is named"):
         model.recommend()
-    with pytest.raises(UserError, match="of different people"):
+    with pytest.raises(UserError, match="both a user and ratings"):
         model.recommend(data.catalogue.users[0], ratings={some[0]: 5})
     with pytest.raises(UserError, match=r"9 stars of .* are not on the scale"):
         model.recommend(ratings={some[0]: 9})

@@ -159,6 +159,10 @@ def test_errors_can_be_told_apart(lines, counted, neural):
         counted.neighbours("cat")
     with pytest.raises(UserError, match="did you mean num_features"):
         jaxlm.train("lbl", lines, num_feature=3)
+    with pytest.raises(UserError, match="'test' - call evaluate of the trained model"):
+        jaxlm.train("lbl", lines, test=lines)
+    with pytest.raises(UserError, match="'nonesuch' - the command's --help-all lists the options"):
+        jaxlm.train("lbl", lines, nonesuch=3)
     with pytest.raises(UserError, match="there is no recipe"):
         jaxlm.train("lbl", lines, recipe="best")
     with pytest.raises(UserError, match="only one of these"):
@@ -248,6 +252,8 @@ def test_on_epoch_receives_each_line_of_the_journal(lines, tmp_path):
     jaxlm.train("lbl", lines, epochs=2, on_epoch=fail, **options)  # has finished
     with pytest.raises(UserError, match="kn is not trained in epochs"):
         jaxlm.train("kn", lines, on_epoch=received.append, progress=False)
+    with pytest.raises(UserError, match="3 is not a function"):
+        jaxlm.train("lbl", lines, on_epoch=3, progress=False)
 
 
 def test_on_epoch_receives_no_line_of_the_model_that_a_tree_is_built_from(lines):

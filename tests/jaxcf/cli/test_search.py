@@ -95,7 +95,7 @@ def test_a_trial_that_was_begun_is_not_gone_on_with_by_other_settings(capsys, mo
         patch.setattr(training, "train", stopped)
         assert main([*argv, "--try", "rate=0.01,0.2"]) == 130
     assert main([*argv, "--try", "rate=0.05,0.2", "--resume"]) == 2
-    assert "trial 1 there has other options, {'rate': 0.01} (s)" in capsys.readouterr().err
+    assert "trial 1 there has other options, rate 0.01 (s)" in capsys.readouterr().err
 
 
 def test_trials_that_failed_or_had_less_time_are_gone_on_with(call, monkeypatch):

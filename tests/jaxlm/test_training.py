@@ -185,3 +185,10 @@ def test_word_counts_are_of_the_training_text(corpus):
 def test_an_unknown_field_of_the_configuration_is_refused_with_the_known_ones(name, known, corpus, tmp_path):
     with pytest.raises(jaxlm.UserError, match=f"no field 'depth' - choose from .*{known}"):
         train(name, corpus, tmp_path, config={"depth": 3})
+
+
+@pytest.mark.parametrize(("recipe", "left"), [(RECIPE, 1), (dataclasses.replace(RECIPE, anneal=True), 0)])
+def test_a_checkpoint_is_left_where_more_epochs_can_follow(recipe, left, corpus, tmp_path):
+    recipe = dataclasses.replace(recipe, epochs=2)
+    train("lbl", corpus, tmp_path / "m", recipe=recipe, config=CONFIG)
+    assert len(list((tmp_path / "m").glob("checkpoint-*"))) == left

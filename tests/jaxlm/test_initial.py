@@ -68,6 +68,7 @@ WORDS = {  # parameters with an entry for each word
     "docnade-lm": "R W U b",
     "glove": "W C b c",
     "lstm": "R U b",
+    "deepdocnade": "W V b",
 }
 
 
@@ -92,7 +93,8 @@ def test_each_word_begins_with_its_own_entries(name, tmp_path):
 
 def _train(name, text, out, *options):
     size = ["--num-hidden", "8"] if name in ("frbm", "nplm", "docnade-lm") else []
-    small = {"glove": SMALL[:2], "lstm": [*SMALL[:2], "--num-hidden", "6", "--epochs", "2"]}.get(name, SMALL)
+    few = ["--num-hidden", "6", "--epochs", "2"]
+    small = {"glove": SMALL[:2], "lstm": [*SMALL[:2], *few], "deepdocnade": few}.get(name, SMALL)
     assert main(["train", name, "--train", text, "--out", str(out), *small, *size, *options]) == 0
     return jaxlm.load(out)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -227,8 +228,17 @@ def read(args: argparse.Namespace, model: LanguageModel, directory: Path, carve:
         carve: Whether validation text is set aside where none is given.
     """
     texts = _read(args, model, directory, carve)
-    note(args, *texts.notes)
+    note(args, *texts.notes, *_trained_on(args))
     return texts
+
+
+def _trained_on(args: argparse.Namespace) -> Iterator[str]:
+    """Say which files are both trained and evaluated on."""
+    train = {os.path.realpath(file) for file in args.train or ()}
+    for name in ("valid", "test"):
+        for file in getattr(args, name) or ():
+            if os.path.realpath(file) in train:
+                yield f"--{name} {file} is trained on, too: its score says nothing about other text"
 
 
 def _read(args: argparse.Namespace, model: LanguageModel, directory: Path, carve: bool) -> Texts | DocumentFiles:

@@ -235,3 +235,16 @@ def test_orders_are_those_of_the_n_grams_found(place):
     text, line = [known[word] for word in text], ["<s>", "The", "he", "saw", "<unk>"]
     bigrams = set(pairwise(text))
     assert [n >= 2 for n in order[:4]] == [pair in bigrams for pair in pairwise(line)]
+
+
+def test_evaluation_on_training_text_is_said(said, tmp_path):
+    paths = [tmp_path / name for name in ("one.txt", "two.txt")]
+    for seed, path in enumerate(paths):
+        write_prose(path, "French", seed)
+    one, two = paths
+    _, err = said("train", "unigram", "--train", one, "--valid", two, "--test", tmp_path / "." / "one.txt",
+                  "--out", tmp_path / "m")  # fmt: skip
+    assert err.count("is trained on, too") == 1
+    assert f"--test {one} is trained on, too" in err
+    _, err = said("train", "unigram", "--train", one, "--valid", two, "--out", tmp_path / "n")
+    assert "is trained on, too" not in err

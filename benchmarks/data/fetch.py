@@ -47,6 +47,7 @@ def fetch(
         raise UserError(f"{name} has to be fetched by hand", data_set.page, f"save it as {place}")
     url = data_set.url if base_url is None else f"{base_url.rstrip('/')}/{data_set.url.rpartition('/')[2]}"
     work = root / ".fetching" / name
+    made = [folder for folder in (root, *root.parents) if not folder.exists()]
     try:
         with locked(work, "fetching it"):
             _fetch(data_set, url, root, work, allow_http)
@@ -58,6 +59,10 @@ def fetch(
             advice = "the same command continues it" if any(work.glob("*.part")) else f"see {data_set.page}"
             raise UserError(f"the download failed: {error}", url, advice) from None
         raise UserError(f"cannot write the files: {error.strerror}", root, "free some space there") from None
+    finally:
+        with suppress(OSError):  # not empty, or not made
+            for folder in made:
+                folder.rmdir()
     return data.find(name, root)
 
 

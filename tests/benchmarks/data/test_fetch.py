@@ -141,4 +141,5 @@ def test_what_is_there_is_not_fetched_again(tmp_path, monkeypatch):
 
 def test_no_server(tmp_path):
     with pytest.raises(UserError, match="the download failed"):
-        fetch.fetch("ptb", tmp_path / "home", "https://127.0.0.1:9")
+        fetch.fetch("ptb", tmp_path / "home" / "data", "https://127.0.0.1:9")
+    assert list(tmp_path.iterdir()) == [], "no folder is left that was made for it"

@@ -13,7 +13,8 @@ from benchmarks.measurement import machine
 from jaxfit.devices import memory
 from jaxfit.run_dir.provenance import VARIABLES
 
-FINE, LOOK, BAD = "fine", "look", "bad"
+# CHECK: may be as it should; OPTIONAL: a package that some commands need
+FINE, CHECK, OPTIONAL, BAD = "fine", "check", "optional", "bad"
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,18 @@ FAULTS = (
 
 
 def checks() -> Iterator[tuple[str, str, str]]:
-    """Yield what was looked at, FINE, LOOK or BAD, and what was found and can be done."""
+    """Yield what was looked at, FINE, CHECK, OPTIONAL or BAD, and what was found and can be done."""
     yield "Python", FINE, f"{platform.python_version()} on {platform.platform()}"
     yield from _versions()
     yield from _devices()
     yield from _settings()
-    for package, use in (("libtpu", "compiling for TPUs: benchmarks lower"), ("xprof", "a trace's tables and viewer")):
+    for package, use in (
+        ("libtpu", "`benchmarks lower` (compiling for TPUs)"),
+        ("xprof", "a trace's tables and viewer"),
+    ):
         there = importlib.util.find_spec(package) is not None
-        yield package, FINE if there else LOOK, use if there else f"not installed; {use}: pip install {package}"
+        found = f"for {use}" if there else f"not installed; for {use}: pip install {package}"
+        yield package, FINE if there else OPTIONAL, found
 
 
 def _versions() -> Iterator[tuple[str, str, str]]:
@@ -77,9 +82,9 @@ def _devices() -> Iterator[tuple[str, str, str]]:
     said = f"{len(devices)} of {jax.default_backend()}: {kinds}"
     unused = jax.default_backend() == "cpu" and machine.DRIVER.exists()
     advice = " - an NVIDIA driver is here: pip install -e '.[benchmarks,test,cuda]'"
-    yield "devices", LOOK if unused else FINE, said + (advice if unused else "")
+    yield "devices", CHECK if unused else FINE, said + (advice if unused else "")
     there = memory.available()
-    yield "memory", LOOK if there is None else FINE, "not known" if there is None else memory.show(there)
+    yield "memory", CHECK if there is None else FINE, "not known" if there is None else memory.show(there)
 
 
 def _settings() -> Iterator[tuple[str, str, str]]:
@@ -88,11 +93,11 @@ def _settings() -> Iterator[tuple[str, str, str]]:
     yield "matrix precision", FINE, f"{given or 'the device decides'}; commands set it themselves"
     yield (
         "64 bits",
-        LOOK if config.jax_enable_x64 else FINE,
+        CHECK if config.jax_enable_x64 else FINE,
         ("on: slower, and no figure of ours is of it" if config.jax_enable_x64 else "off"),
     )
     for name in (*VARIABLES, "JAX_PLATFORMS", "LIBTPU_INIT_ARGS", "XLA_PYTHON_CLIENT_PREALLOCATE"):
         if os.environ.get(name):
-            yield name, LOOK, os.environ[name]
+            yield name, CHECK, os.environ[name]
     on = config.jax_enable_compilation_cache and config.jax_compilation_cache_dir
-    yield "compilation cache", FINE if on else LOOK, str(on or "off: every command compiles anew")
+    yield "compilation cache", FINE if on else CHECK, str(on or "off: every command compiles anew")

@@ -1,5 +1,7 @@
 """What `doctor` finds."""
 
+import importlib.util
+
 import pytest
 
 from benchmarks import __main__
@@ -32,6 +34,13 @@ def test_a_known_fault_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, 
     assert "steps copy whole tables" in capsys.readouterr().out
 
 
+def test_packages_that_some_commands_need_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    found = {what: (state, said) for what, state, said in doctor.checks()}
+    said = "not installed; for `benchmarks lower` (compiling for TPUs): pip install libtpu"
+    assert found["libtpu"] == (doctor.OPTIONAL, said)
+
+
 def test_what_the_environment_sets_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=x")
-    assert ("XLA_FLAGS", doctor.LOOK, "--xla_dump_to=x") in list(doctor.checks())
+    assert ("XLA_FLAGS", doctor.CHECK, "--xla_dump_to=x") in list(doctor.checks())

@@ -4,6 +4,7 @@ JAX compiles for a described topology where the platform's compiler is installed
 needs no chip. Nothing runs: there are no times, but operations, memory, collectives and padding, free of noise.
 """
 
+import importlib.util
 import os
 import re
 import time
@@ -68,9 +69,14 @@ def described(platform: str, topology: str, number: int, row_shards: int = 1) ->
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # a machine without a TPU has nobody to ask for one
     try:
         found = topologies.get_topology_desc(platform=platform, topology_name=topology).devices
-    except RuntimeError as error:  # the compiler is not there, or knows no such topology
-        what = f"cannot compile for {platform} {topology}: {str(error).splitlines()[0]}"
-        raise UserError(what, do="for a TPU, pip install libtpu, and name a topology such as v5e:2x2") from None
+    except RuntimeError as error:
+        said = str(error).splitlines()[0]
+        if platform != "tpu":
+            what = f"cannot compile for {platform} without such a device: {said}"
+            raise UserError(what, "--platform", "give tpu") from None
+        if importlib.util.find_spec("libtpu") is None:
+            raise UserError("the compiler for TPUs is not installed", "--platform", "pip install libtpu") from None
+        raise UserError(f"cannot compile for {topology}: {said}", "--topology", "name one such as v5e:2x2") from None
     if number > len(found):
         raise UserError(f"{topology} has {len(found)} devices", "--chips", f"give at most {len(found)}")
     return Devices(tuple(found[:number]), sharding.over(found[:number], row_shards))

@@ -19,6 +19,7 @@ from jaxcf.solvers import tiles
 from jaxfit.devices import platform as devices
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform, tracing_for
+from jaxfit.errors import UserError
 from jaxlm.objectives import softmax
 
 SMALL = [name for name, workload in WORKLOADS.items() if workload.small]
@@ -48,6 +49,24 @@ def test_programs_are_traced_for_the_platform_that_is_asked_for() -> None:
 def test_an_unknown_workload_is_one_line(capsys: pytest.CaptureFixture) -> None:
     assert __main__.main(["lower", "lbl-x"]) == 2
     assert capsys.readouterr().err.startswith("benchmarks: there is no workload 'lbl-x' - ")
+
+
+@pytest.mark.parametrize("platform", ["cpu", "nope"])
+def test_what_cannot_be_compiled_for_is_one_line(platform: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert __main__.main(["lower", "pmf-s", "--platform", platform, "--out", str(tmp_path)]) == 2
+    what = f"cannot compile for {platform} without such a device: topology not implemented for {platform}"
+    assert capsys.readouterr().err == f"benchmarks: {what} (--platform) - give tpu\n"
+
+
+def test_the_compiler_for_tpus_is_named_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(**_: str) -> None:
+        raise RuntimeError("JAX TPU support not installed")
+
+    monkeypatch.setattr("jax.experimental.topologies.get_topology_desc", absent)
+    for there, said in ((None, r"\(--platform\) - pip install libtpu"), ("here", r"\(--topology\) - name one such as")):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, there=there: there)
+        with pytest.raises(UserError, match=said):
+            lowering.described("tpu", "v5e:2x2", 1)
 
 
 @pytest.mark.parametrize("chips", [1, 2])

@@ -227,13 +227,17 @@ def compare(args: argparse.Namespace) -> None:
         for which in ("first", "second"):
             if alone := result[f"only {which}"]:
                 print(f"in the {which} only: {'; '.join(alone)}")
-        heads = ("what", "first", "second", "ratio", "of 95 %", "explained by the machine", "p (Holm)", "the second is")
-        shown = RichTable(*heads)
+        shown = RichTable(
+            "what", "first", "second", "ratio", "95 % interval of the ratio", "ratios that the machine explains",
+            "p (Holm)", "the second is",
+        )  # fmt: skip
         for row in result["measurements"]:
             first, second, ratio, p = (page.in_words(row[key]) for key in ("first", "second", "ratio", "corrected p"))
             between, explained = (" to ".join(map(page.in_words, row[key])) for key in ("interval", "explained"))
             shown.add_row(row["name"], first, second, ratio, between, explained, p, row["verdict"])
         _print(shown)
+        for line in comparison.settings_in_words(result["measurements"]):
+            print(line)
         if mean := result["mean"]:
             of, ratio = mean["of"], page.in_words(mean["ratio"])
             low, high = map(page.in_words, mean["interval"])

@@ -11,9 +11,10 @@ What was measured in two settings, as a search may choose another one, is not ju
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import comb
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class Measurement(NamedTuple):
         place: where it stands: the name that was measured, then titles.
         samples: of all rounds.
         rate: whether it is a rate, and not a time, of which more is slower.
-        setting: what it is of, in words: data, sizes, options.
+        setting: what it is of, by name: data, sizes, options.
         limits: the title of the table of limits that were measured in its rounds.
         bound: the limits of that table by which it is bound; () where that is not known.
         shares: of what binds it, of all rounds, where that is known.
@@ -49,7 +50,7 @@ class Measurement(NamedTuple):
     place: tuple[str, ...]
     samples: np.ndarray
     rate: bool
-    setting: str = ""
+    setting: Mapping[str, Any] = MappingProxyType({})
     limits: str = LIMITS
     bound: tuple[str, ...] = ()
     shares: np.ndarray | None = None
@@ -70,18 +71,20 @@ def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
         "machine": the ratio, second over first, of each limit of the machine;
         "only first", "only second": the speeds that one record alone has;
         "measurements": of every speed that both have, its name, both medians, their ratio and its interval of 95 %, p,
-        p as corrected, between which ratios the machine explains the difference, and the verdict on the second;
+        p as corrected, between which ratios the machine explains the difference, what differs between their settings,
+        and the verdict on the second;
         "mean": of the ratios of all speeds of training: their number, geometric mean and its interval of 95 %.
 
     Raises:
-        UserError: a file is missing or no record, it is of another version of the benchmark than the first, or two
-            have no measurement in common.
+        UserError: a file is missing, no record or without samples, it is of another version of the benchmark than the
+            first, or two have no measurement in common.
     """
     (first, known), *others = [_read(path) for path in paths]
     found = []
     for path, (other, theirs) in zip(paths[1:], others, strict=True):
-        if first.get("version") != other.get("version"):
-            what = f"it is of version {other.get('version')} of the benchmark, and {paths[0]} of {first.get('version')}"
+        one, another = first.get("version"), other.get("version")
+        if one != another and None not in (one, another):  # tables have none
+            what = f"it is of version {another} of the benchmark, and {paths[0]} of {one}"
             raise UserError(what, path, "measure both with the same version")
         common = [(known[place], theirs[place]) for place in known if place in theirs]
         if not common:
@@ -120,18 +123,26 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], Measurement
         found = json_text.read(path)
         if "rows" not in found and "version" not in found:
             raise ValueError("it holds no samples")
-        return found, {measurement.place: measurement for measurement in measurements(found)}
+        there = {measurement.place: measurement for measurement in measurements(found)}
+        old = any({"minutes", "words"} <= row["cells"].keys() for row in found.get("rows", ()))
     except FileNotFoundError:
         raise UserError("there is no such file", path, advice) from None
     except (ValueError, OSError) as error:
         raise UserError(f"not a record of speed: {error}", path, advice) from None
     except (KeyError, TypeError, AttributeError):
         raise UserError("not a record of speed", path, advice) from None
+    if not there and old:
+        raise UserError("it holds no samples: an earlier version made it", path, "make the table again")
+    if not there:
+        what = f"{found['table']} is no record of speed" if "table" in found else "it holds no measurement"
+        raise UserError(what, path, advice)
+    return found, there
 
 
 def measurements(found: Mapping[str, Any]) -> Iterator[Measurement]:
     """Yield the speeds of a record: those of models or workloads, or those of a table's cells that are over rounds."""
-    of_table = str([found.get(key) for key in ("data", "scale", "recipe")])
+    data = {f"data, {key}": value for key, value in (found.get("data") or {}).items()}
+    of_table = {**data, **{key: found.get(key) for key in ("scale", "recipe")}}
     for row in found.get("rows", ()):
         timed = {column: cell for column, cell in row["cells"].items() if cell.get("over") == "rounds"}
         for column, cell in timed.items():
@@ -139,14 +150,15 @@ def measurements(found: Mapping[str, Any]) -> Iterator[Measurement]:
                 place = (found["table"], *filter(None, row["label"]), column)
                 yield Measurement(place, _numbers(cell["values"]), column == "words", of_table)
     for name, figures in found.get("figures", {}).items():
-        of_name = str({key: value for key, value in figures["setting"].items() if not key.startswith("left out")})
+        of_name = {key: value for key, value in figures["setting"].items() if not key.startswith("left out")}
         for title, table in figures["tables"].items():
             limits = figures.get("limits", {}).get(title, LIMITS)
             for contender, row in table.items():
                 for column, value in row.items():
                     rate = RATE.search(column) is not None
                     if isinstance(value, Mapping) and (rate or TIME.search(column) or TIME.search(title)):
-                        place, setting = (name, title, contender, column), f"{of_name} {row.get('setting')}"
+                        place = name, title, contender, column
+                        setting = {**of_name, f"setting of {contender}": row.get("setting")}
                         bound, shares = tuple(row.get("binding limits", ())), None
                         if bound:
                             shares = _numbers(row[f"share of the {row['bound by']}"]["samples"])
@@ -194,7 +206,7 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
             "name": " / ".join(a.place), "first": float(np.median(a.samples)), "second": float(np.median(b.samples)),
             "ratio": _ratio(a.samples, b.samples), "interval": _interval(_ratios(a.samples, b.samples)),
             "p": tests[number], "corrected p": corrected.get(number),
-            "explained": within, "verdict": verdict,
+            "explained": within, "settings": _unequal(a.setting, b.setting), "verdict": verdict,
         })  # fmt: skip
     return rows
 
@@ -271,12 +283,25 @@ def _p(a: np.ndarray, b: np.ndarray) -> float:
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Say what differs in the environments of two records: machine, versions, commit."""
-    first, second = map(_environment, (one, other))
+    return _unequal(*map(_environment, (one, other)))
+
+
+def _unequal(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Say which values differ: "key: one / other"."""
     return [
-        f"{key}: {first.get(key)} / {second.get(key)}"
-        for key in dict.fromkeys((*first, *second))
-        if first.get(key) != second.get(key)
+        f"{key}: {one.get(key)} / {other.get(key)}"
+        for key in dict.fromkeys((*one, *other))
+        if one.get(key) != other.get(key)
     ]
+
+
+def settings_in_words(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Say what differs between the settings of measurements, in a line for all with the same differences."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        if row["settings"]:
+            names.setdefault("; ".join(row["settings"]), []).append(row["name"].split(" / ")[0])
+    return [f"another setting of {', '.join(dict.fromkeys(those))}: {which}" for which, those in names.items()]
 
 
 def _environment(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -294,4 +319,5 @@ def in_words(machine: Mapping[str, float]) -> str:
     each: dict[str, list[float]] = {}
     for name, ratio in machine.items():
         each.setdefault(name.split(" / ")[-2], []).append(ratio)
-    return "; ".join(f"{name} x {min(ratios):.3g} to {max(ratios):.3g}" for name, ratios in each.items())
+    ends = {name: dict.fromkeys(f"{end(ratios):.3g}" for end in (min, max)) for name, ratios in each.items()}
+    return "; ".join(f"{name} x {' to '.join(between)}" for name, between in ends.items())

@@ -10,6 +10,7 @@ import pytest
 from benchmarks import __main__
 from benchmarks.core.statistics import over_rounds, quartiles
 from benchmarks.measurement import comparison
+from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 
 WHERE = {"commit": "one", "cpu": "a", "versions": {"jax": "1"}}
@@ -157,6 +158,28 @@ def test_another_setting_is_not_judged(tmp_path: Path) -> None:
     }
 
 
+def test_what_differs_between_settings_is_said(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """As of two suites whose samples are of other lengths, and of one model by another search."""
+    one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1)
+    for path, seconds in ((one, 5.0), (other, 1.0)):
+
+        def set_seconds(found: dict, seconds: float = seconds) -> None:
+            for name in ("lbl", "pmf"):
+                found["figures"][name]["setting"]["seconds of a sample"] = seconds
+            found["figures"]["rbm"]["tables"]["training"]["rbm"]["setting"] = f"batch size {seconds:g}"
+
+        changed(path, set_seconds)
+    (result,) = comparison.compare([one, other])
+    said = {row["name"]: row["settings"] for row in result["measurements"]}
+    assert said["lbl / training / lbl / words/s"] == ["seconds of a sample: 5.0 / 1.0"]
+    assert said["rbm / training / rbm / words/s"] == ["setting of rbm: batch size 5 / batch size 1"]
+    assert said["rbm / until the first step / cold cache / compilation, seconds"] == []
+    assert __main__.main(["compare", str(one), str(other)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "another setting of lbl, pmf: seconds of a sample: 5.0 / 1.0" in lines
+    assert "another setting of rbm: setting of rbm: batch size 5 / batch size 1" in lines
+
+
 def test_what_stands_in_several_tables_is_tested_once(tmp_path: Path) -> None:
     def again(found: dict) -> None:
         tables = found["figures"]["pmf"]["tables"]
@@ -260,6 +283,7 @@ def test_the_command_prints_a_table_and_says_what_differs(tmp_path: Path, capsys
     assert "environments: commit: one / two; jax: 1 / 2\n" in out
     assert "environments: equal\n" in out
     assert "the machine: matrix product x 0.9" in out
+    assert "the machine: matrix product x 1; copy x 1; gather x 1; scatter-add x 1\n" in out, "of equal ends, one"
     assert "2 of 6 measurements differ" in out
     assert "0 of 6 measurements differ" in out
     assert __main__.main(["compare", str(one), str(other), "--json"]) == 0
@@ -275,8 +299,15 @@ BAD = [
     ("[1]", "benchmarks: not a record of speed: it holds no samples ("),
     ('{"figures": {}, "environment": {}}', "benchmarks: not a record of speed: it holds no samples ("),
     ('{"version": 2, "figures": {"lbl": 3}}', "benchmarks: not a record of speed ("),
-    ('{"version": 2, "figures": {}}', "benchmarks: it has no measurement in common with "),
-    ('{"version": 3, "figures": {}}', "benchmarks: it is of version 3 of the benchmark, and "),
+    ('{"version": 2, "figures": {}}', "benchmarks: it holds no measurement ("),
+    (
+        '{"table": "table-4.4", "rows": [{"label": ["LBL"], "cells": {"perplexity": {"mean": 1}}}]}',
+        "benchmarks: table-4.4 is no record of speed (",
+    ),
+    (
+        '{"table": "table-4.5", "rows": [{"label": ["LBL"], "cells": {"minutes": {"mean": 1}, "words": {"mean": 1}}}]}',
+        "benchmarks: it holds no samples: an earlier version made it (",
+    ),
 ]
 
 
@@ -289,6 +320,15 @@ def test_what_is_no_record_is_one_line(tmp_path: Path, capsys: pytest.CaptureFix
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(line)
+
+
+def test_records_without_a_measurement_in_common_or_of_two_versions_are_not_compared(tmp_path: Path) -> None:
+    one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1)
+    with pytest.raises(UserError, match=r"no measurement in common with .*a.json \(.*t.json\) - compare records of"):
+        comparison.compare([one, table(tmp_path / "t.json", {"T1": 100}, 0)])
+    changed(other, lambda found: found.update(version=3))
+    with pytest.raises(UserError, match=r"it is of version 3 of the benchmark, and .*a.json of 2 "):
+        comparison.compare([one, other])
 
 
 def test_two_records_are_needed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
@@ -338,7 +378,7 @@ def test_a_limit_that_varies_explains_more_than_one_that_does_not() -> None:
 def test_what_explains_a_speed_is_the_change_of_its_limit_and_of_a_time_the_inverse() -> None:
     shares, made = np.linspace(0.4, 0.6, 9), []
     for limit in (1.0, 1.5):
-        rate = comparison.Measurement(("lbl", "words/s"), limit * shares, True, "", "", ("copy",), shares)
+        rate = comparison.Measurement(("lbl", "words/s"), limit * shares, True, {}, "", ("copy",), shares)
         made.append([rate, rate._replace(place=("lbl", "s"), samples=1 / rate.samples, rate=False)])
     of_rate, of_time = comparison.judged(list(zip(*made, strict=True)), [])
     assert of_rate["explained"] == pytest.approx([1 / comparison.BOUND, 1.5 * comparison.BOUND])

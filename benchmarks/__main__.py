@@ -164,7 +164,7 @@ def parser(given: Sequence[str] = ()) -> Parser:
     sets = parsers.add_parser("data", help="list data sets, or fetch one from its publisher")
     sets.set_defaults(run=commands.data)
     sets.add_argument("name", nargs="?", metavar="NAME", help="of the data set to fetch")
-    sets.add_argument("--data-dir", type=Path, help=f"where to put it (default: ${data.VARIABLE})")
+    sets.add_argument("--data-dir", type=Path, help=f"where data sets are (default: ${data.VARIABLE})")
     sets.add_argument("--base-url", metavar="URL", help="a folder that mirrors the publisher's file")
     sets.add_argument("--allow-http", action="store_true", help="also download over unencrypted http")
 

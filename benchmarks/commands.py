@@ -304,7 +304,11 @@ def _make_folder(folder: Path) -> None:
 def data(args: argparse.Namespace) -> None:
     """List data sets, or fetch one (`data`)."""
     if args.name is None:
-        _print_rows(("name", "what", "terms"), ((d.name, d.title, d.terms) for d in sets.DATA_SETS.values()))
+        found = ((d.name, "yes" if sets.is_there(d.name, args.data_dir) else "", d) for d in sets.DATA_SETS.values())
+        rows = ((name, there, d.title, d.terms) for name, there, d in found)
+        _print_rows(("name", "here", "what", "terms"), rows)
+        folder = sets.folder(args.data_dir)
+        print(f"here: in {folder}" if folder else f"here: not known without --data-dir or {sets.VARIABLE}")
         return
     for path in fetch.fetch(args.name, args.data_dir, args.base_url, allow_http=args.allow_http):
         print(path)

@@ -261,7 +261,8 @@ def named(name: str) -> DataSet:
     """Return what is known of a data set; raises UserError where nothing is."""
     if name not in DATA_SETS:
         known = ", ".join(DATA_SETS)
-        raise UserError(f"no data set {name!r} to fetch", do=f"choose one of {known}; {', '.join(BUILT_IN)} come with")
+        what = f"there is no data set {name!r} to fetch"
+        raise UserError(what, do=f"choose one of {known}; {', '.join(BUILT_IN)} come with the project")
     return DATA_SETS[name]
 
 
@@ -293,6 +294,14 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None) -> list[Path
             raise UserError(f"the data set {name} is not here", places[0], do)
         paths.append(present[0])
     return paths
+
+
+def is_there(name: str, data_dir: str | os.PathLike[str] | None = None) -> bool:
+    """Return whether the files of a data set are in the folder of data sets; what is in them is not read."""
+    try:
+        return bool(find(name, data_dir))
+    except UserError:
+        return False
 
 
 def load(name: str, data_dir: str | os.PathLike[str] | None = None, **options: Any) -> Any:

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import __main__, commands, registry
 from benchmarks.core import record
+from benchmarks.data import sets
 from benchmarks.language import scales
 from benchmarks.language.tables import TABLES
 from benchmarks.measurement import dry_run, limits
@@ -137,7 +138,7 @@ def test_recorded_results_are_replaced_on_demand_only() -> None:
         (("run", "table-4.4", "--sedes", "2"), "benchmarks: there is no option --sedes (python -m benchmarks run)"),
         (("speed", "lbll"), "benchmarks: no speed is measured of 'lbll' - did you mean lbl?"),
         (("speed", "everything"), "benchmarks: no speed is measured of 'everything'"),
-        (("data", "enron"), "benchmarks: no data set 'enron' to fetch"),
+        (("data", "enron"), "benchmarks: there is no data set 'enron' to fetch"),
         (("run", "pmf"), "benchmarks: pmf is a model, not a table - add --dry-run, or name a table"),
         ((), "benchmarks: COMMAND is missing ("),
     ],
@@ -160,8 +161,22 @@ def test_a_missing_package_is_said_before_anything_is_done(monkeypatch, capsys):
 def test_an_unknown_data_set_is_one_line_with_those_known(capsys, tmp_path):
     assert __main__.main(["data", "nosuch", "--data-dir", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert said.startswith("benchmarks: no data set 'nosuch' to fetch - choose one of ptb, wikitext-2, brown")
+    assert said.startswith("benchmarks: there is no data set 'nosuch' to fetch - choose one of ptb, wikitext-2, brown")
+    assert said.endswith("; prose, planted come with the project\n")
     assert said.count("\n") == 1
+
+
+def test_data_sets_are_listed_with_those_that_are_here(tmp_path: Path, monkeypatch, capsys) -> None:
+    (tmp_path / "ptb").mkdir()
+    for part in ("train", "valid", "test"):
+        (tmp_path / "ptb" / f"{part}.txt").touch()
+    for where in (["--data-dir", str(tmp_path)], []):
+        monkeypatch.delenv(sets.VARIABLE, raising=False)
+        assert __main__.main(["data", *where]) == 0
+        out = capsys.readouterr().out
+        assert [line.split()[0] for line in out.splitlines() if "  yes  " in line] == (["ptb"] if where else [])
+        said = f"here: in {tmp_path}" if where else "here: not known without --data-dir or BENCHMARK_DATA"
+        assert out.splitlines()[-1] == said
 
 
 def test_all_tables_are_made_but_those_whose_data_are_missing(place, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_what_is_missing_says_how_to_get_it(tmp_path, monkeypatch):
         data.find("holmes", tmp_path)
     with pytest.raises(UserError, match=r"has to be fetched by hand .*save it as"):
         fetch.fetch("holmes", tmp_path)
-    with pytest.raises(UserError, match=r"no data set 'nothing' to fetch - choose one of ptb, "):
+    with pytest.raises(UserError, match=r"there is no data set 'nothing' to fetch - choose one of ptb, "):
         data.find("nothing", tmp_path)
     monkeypatch.delenv(data.VARIABLE, raising=False)
     for action in (data.find, fetch.fetch):

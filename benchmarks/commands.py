@@ -4,12 +4,9 @@ Figures are to be equal, whatever a device's default: what is measured has matri
 """
 
 import argparse
-import errno
-import os
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -275,30 +272,20 @@ def profile(args: argparse.Namespace) -> None:
     """Write a trace of some steps of a model's training, and say where their time went (`profile`)."""
     kind = registry.engine_models()[args.name]
     _check_data(args, f"{args.name} is not trained", kind)
-    _make_folder(args.trace)  # before anything is trained
     store = _open(args, kind)
+    record.make_folder(args.trace, "--trace")  # before anything is trained
     traced = timing.trace(store.trainer(store.example(args.name, store.scale)), args.trace)
     module, path = Module(traced.program), xplane.newest(args.trace)
     reached = {name: rate() for name, rate in limits.measures(limits.OPERATIONS, limits.COPY).items()}
     wall = {"wall": traced.untraced, "wall while traced": traced.seconds}
     result = breakdown.profile(xplane.read(path, module.name), module, traced.steps, reached, wall)
-    print(f"{traced.steps} steps of {args.name} in {path}")
+    print(f"{traced.steps} step{'s' * (traced.steps != 1)} of {args.name}, traced in {path}")
     _print_figures("parts of the model", breakdown.table(result["parts"], len(result["parts"])))
     _print_figures("operations", breakdown.table(result["operations"], args.top))
     for what, value in breakdown.summary(result, args.top, reached).items():
         print(f"{what}: {page.in_words(value)}")
     if args.json:
         command.print_json({"model": args.name, "steps": traced.steps, "trace": str(path), "limits": reached, **result})
-
-
-def _make_folder(folder: Path) -> None:
-    """Make a folder that is written to; raises UserError where that is not possible."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as error:
-        raise UserError(f"cannot write: {error.strerror}", folder, "choose another --trace") from None
 
 
 def data(args: argparse.Namespace) -> None:

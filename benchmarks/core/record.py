@@ -4,7 +4,9 @@ Text of the data in a row, words and contexts, is in cells `{"text": …}` and u
 figures are made: the terms of some data sets keep it out of what is published.
 """
 
+import errno
 import json
+import os
 import subprocess
 import time
 from functools import cache
@@ -48,12 +50,37 @@ def today() -> str:
 
 def read(path: Path) -> dict[str, Any] | None:
     """Read a record; None where there is none."""
+    advice = "remove it, or choose another --out"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (ValueError, OSError) as error:
-        raise UserError(f"not a record: {error}", path, "remove it, or choose another --out") from None
+        raise UserError(f"not a record: {error}", path, advice) from None
+    if not isinstance(found, dict):
+        raise UserError("not a record: it is no JSON object", path, advice)
+    return found
+
+
+def make_folder(folder: Path, option: str = "--out") -> None:
+    """Make a folder that is written to, before the work whose results go there.
+
+    Args:
+        folder: which is made with all folders above it.
+        option: of the command, that names it.
+
+    Raises:
+        UserError: it cannot be made or written to.
+    """
+    advice = f"choose another {option}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except (FileExistsError, NotADirectoryError):
+        raise UserError("a file was given instead of a directory", folder, advice) from None
+    except OSError as error:
+        raise UserError(f"cannot write: {error.strerror}", folder, advice) from None
 
 
 def without_text(result: dict[str, Any]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def run_table(
     Where the terms of the data forbid publishing its text, the record has none; a second one that has it is written
     to the work folder, for those who have the data.
     """
+    record.make_folder(out)
     path = out / file_name(table.name, store)
     rows, published = table.rows(store.scale, seeds), table.published
     if table.published_data not in ("", store.name):

@@ -73,6 +73,9 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
 
     Returns:
         The benchmark's version, and of each chosen name figures and environment.
+
+    Raises:
+        UserError: no speed is measured of a name, or the records cannot be written, or not be read.
     """
     for name in chosen:
         if name not in names():
@@ -82,6 +85,8 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
     # only now: to ask for the device starts JAX, whose number of threads stays
     if out == record.RESULTS and jax.default_backend() == "gpu":
         out /= speed_record.GPU
+    record.make_folder(out)
+    speed_record.read(out)  # what is no record is said now: after each measurement, all are read
     begun: dict[str, Figures] = {}
     with timing.quick() if quick else nullcontext(), nullcontext() if quick else compilation.cold():
         for name, figures in _measured(chosen, peers, quick):

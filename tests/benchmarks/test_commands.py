@@ -37,7 +37,7 @@ def test_a_recipe_tuned_on_other_data_is_said(place, capsys: pytest.CaptureFixtu
 def test_profile_says_where_the_time_of_steps_goes(tmp_path: Path, place, name: str, steps: str) -> None:
     where = ("--work", str(place.work), "--trace", str(tmp_path))
     out, _ = place.run("profile", name, "--scale", "tiny", *where, "--top", "3", "--json")
-    assert re.match(f"{steps} steps of {name} in ", out)
+    assert re.match(f"(1 step|(?!1 ){steps} steps) of {name}, traced in ", out)
     assert "shown: 3 of " in out
     result = json.loads(out.splitlines()[-1])
     assert [result["trace"]] == [str(path) for path in tmp_path.rglob("*.xplane.pb")]
@@ -52,6 +52,13 @@ def test_profile_says_where_the_time_of_steps_goes(tmp_path: Path, place, name: 
         assert 1 <= computed / _products(name) < 1.2  # biases are a further feature of the words
     else:
         assert "gibbs_step" in result["parts"]
+
+
+def test_no_folder_is_made_for_a_trace_where_the_data_are_missing(tmp_path: Path, capsys) -> None:
+    where = ("--trace", str(tmp_path / "trace"), "--data", "ml-100k", "--data-dir", str(tmp_path / "none"))
+    assert __main__.main(["profile", "pmf", *where]) == 2
+    assert capsys.readouterr().err.startswith("benchmarks: the data set ml-100k is not here")
+    assert list(tmp_path.iterdir()) == []
 
 
 def _products(name: str) -> float:
@@ -132,7 +139,9 @@ def test_recorded_results_are_replaced_on_demand_only() -> None:
         (("run", "table-9.9", "all"), "benchmarks: there is no table 'table-9.9'"),
         (("run", "table-4.4", "--scale", "tiny", "--rows", "KN2", "--out", "/proc/no"), "benchmarks: cannot write"),
         (("profile", "pmf", "--trace", "/proc/no"), "benchmarks: cannot write: No such file or directory (/proc/no)"),
-        (("profile", "pmf", "--trace", __file__), "benchmarks: cannot write: File exists ("),
+        (("run", "table-4.4", "--scale", "tiny", "--rows", "KN2", "--out", __file__),
+         "benchmarks: a file was given instead of a directory ("),
+        (("profile", "pmf", "--trace", __file__), "benchmarks: a file was given instead of a directory ("),
         (("profile", "pmf", "--trace", ".", "--top", "0"), "benchmarks: '0' is not a whole number from 1 on (--top)"),
         (("profile", "kn", "--trace", "."), "benchmarks: there is no name 'kn'"),
         (("run", "table-4.4", "--sedes", "2"), "benchmarks: there is no option --sedes (python -m benchmarks run)"),

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.core import markdown, record, run, table
 from benchmarks.language import scales
 from benchmarks.language.store import LanguageStore
+from jaxfit.errors import UserError
 
 COLUMNS = (table.Column("share", "share", None), table.Column("context", "context"))
 
@@ -34,6 +35,15 @@ def test_text_is_code_in_a_page(text: str, cell: str) -> None:
 
 def test_figures_of_all_orders_of_magnitude() -> None:
     assert [record.number(x, None) for x in (3.2e-5, 1234.0, None)] == ["3.2e-05", "1.2e+03", ""]
+
+
+def test_what_is_no_json_object_is_no_record(tmp_path: Path) -> None:
+    assert record.read(tmp_path / "none.json") is None
+    path = tmp_path / "list.json"
+    for text in ("[]", "[1]", "3", "null"):
+        path.write_text(text)
+        with pytest.raises(UserError, match=r"not a record: it is no JSON object \(.*\) - remove it, or choose"):
+            record.read(path)
 
 
 @pytest.mark.parametrize("quotable", [True, False])

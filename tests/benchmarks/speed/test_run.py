@@ -126,6 +126,15 @@ def test_other_figures_stay_but_those_of_another_version_are_left_out(monkeypatc
     assert {"## svd", "## nplm"} <= {*(tmp_path / page.PAGE).read_text().splitlines()}
 
 
+def test_beside_what_is_no_record_nothing_is_measured(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(speed, "_measured", lambda *_: pytest.fail("it is measured"))
+    (tmp_path / "speed.lbl.json").write_text("[]")
+    with pytest.raises(UserError, match=r"not a record: it is no JSON object \(.*speed.lbl.json\) - remove it"):
+        speed.run(["svd"], peers=False, out=tmp_path)
+    with pytest.raises(UserError, match=r"cannot write: .* \(/proc/x\) - choose another --out"):
+        speed.run(["svd"], peers=False, out=Path("/proc/x"))
+
+
 @pytest.mark.parametrize(
     ("name", "expected"), [("pmf", True), ("cbow", True), ("netflix-pmf", True), ("hlbl", False), ("outputs", False)]
 )

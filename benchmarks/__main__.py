@@ -85,7 +85,8 @@ def parser(given: Sequence[str] = ()) -> Parser:
         "of them, of which the largest need an accelerator.",
     )  # fmt: skip
     cards.set_defaults(run=commands.suite)
-    cards.add_argument("--quick", action="store_true", help=f"the small ones, samples of {suite.QUICK:g} s")
+    small = ", ".join(name for name, workload in WORKLOADS.items() if workload.small)
+    cards.add_argument("--quick", action="store_true", help=f"only small ones ({small}), samples of {suite.QUICK:g} s")
     cards.add_argument(
         "--workload", nargs="+", default=[], metavar="NAME", help=f"of {', '.join(WORKLOADS)} (default: all)"
     )

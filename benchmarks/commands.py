@@ -182,14 +182,18 @@ def speed(args: argparse.Namespace) -> None:
 def suite(args: argparse.Namespace) -> None:
     """Measure the standard workloads on this machine's devices (`suite`)."""
     _check_workloads(args.workload)
-    names = args.workload or [name for name, workload in WORKLOADS.items() if workload.small or not args.quick]
+    small = [name for name, workload in WORKLOADS.items() if workload.small]
+    if args.quick and (large := [name for name in args.workload if name not in small]):
+        what = f"{large[0]} is too large for the quick suite"
+        raise UserError(what, "--quick", f"leave --quick out, or choose {', '.join(small)}")
+    precisions = workloads.swept(args.dtype)
+    names = args.workload or (small if args.quick else list(WORKLOADS))
     if not args.workload and args.devices > 1 and (alone := [n for n in names if WORKLOADS[n].on_one_device]):
         print(f"  left out, as each runs on one device: {', '.join(alone)}", file=sys.stderr)
         names = [name for name in names if name not in alone]
     seconds = args.seconds or (workloads.QUICK if args.quick else workloads.WINDOW)
-    precisions = args.dtype or workloads.swept()
     result = workloads.run(names, precisions, seconds, args.batch_size, args.devices, args.out, args.scaling)
-    _print_figures("suite", scorecard.summary(result))
+    _print_figures(f"suite; {scorecard.SHARE}", scorecard.summary(result))
     if args.json:
         command.print_json(result)
 

@@ -39,9 +39,19 @@ TRAINING = "training"
 BINDING = (0.5, 1.1)
 
 
-def swept() -> tuple[str, ...]:
-    """Return the precisions that this platform has."""
-    return SWEPT.get(jax.default_backend(), ("float32",))
+def swept(asked: Sequence[str] | None = None) -> Sequence[str]:
+    """Return the precisions that are asked for, by default all that this platform has.
+
+    Raises:
+        UserError: the platform lacks one of them.
+    """
+    platform = jax.default_backend()
+    has = SWEPT.get(platform, ("float32",))
+    for name in asked or ():
+        if name not in has:
+            what = f"a {platform.upper()} has no matrix products in {name}"
+            raise UserError(what, "--dtype", f"choose {', '.join(has)}")
+    return asked or has
 
 
 def run(
@@ -68,18 +78,18 @@ def run(
         The record: version, figures and environment by workload.
 
     Raises:
-        UserError: a workload that runs on one device is to be split over several.
+        UserError: a workload that runs on one device is to be split over several; there is no place for the record, or
+            something else is in it.
     """
     alone = [name for name in names if WORKLOADS[name].on_one_device]
     if devices > 1 and alone:
         raise UserError(f"{alone[0]} cannot be split: {sweeps.REFUSED}", "--devices", "measure it without")
-    mesh, path, version = sharding.make(devices), out / "suite.json", f"workloads {VERSION}"
+    mesh, path = sharding.make(devices), out / "suite.json"
     if scaled:
         scaling.numbers(devices)
         mesh = None
-    result = record.read(path) or {}
-    if result.get("version") != version:
-        result = {"version": version, "figures": {}, "environment": {}}
+    record.make_folder(out)
+    result = _recorded(path)
     for name in names:
         workload, tables = WORKLOADS[name], dict[str, Any]()
         if batch_size is not None and workload.batch_size:
@@ -95,6 +105,23 @@ def run(
         scorecard.write(path, result)
         print(f"  measured {name}", file=sys.stderr, flush=True)
     return {**result, **{part: {name: result[part][name] for name in names} for part in ("figures", "environment")}}
+
+
+def _recorded(path: Path) -> dict[str, Any]:
+    """Return what is recorded of workloads of this version, to which others are added.
+
+    Raises:
+        UserError: something else is recorded there.
+    """
+    version = f"workloads {VERSION}"
+    found = record.read(path)
+    try:
+        if found is not None and found["version"] == version:
+            scorecard.markdown(found)  # as after each measurement
+            return found
+    except (KeyError, TypeError, AttributeError):
+        raise UserError("not a record of the suite", path, "remove it, or choose another --out") from None
+    return {"version": version, "figures": {}, "environment": {}}
 
 
 def measure(workload: Workload, precisions: Sequence[str], mesh: Mesh | None, seconds: float) -> Figures:

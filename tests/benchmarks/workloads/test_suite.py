@@ -12,7 +12,7 @@ from benchmarks import __main__
 from benchmarks.core import timing
 from benchmarks.measurement import comparison, limits
 from benchmarks.workloads import error, scaling, scorecard, suite, sweeps
-from benchmarks.workloads.registry import WORKLOADS, Words, Workload
+from benchmarks.workloads.registry import VERSION, WORKLOADS, Words, Workload
 from benchmarks.workloads.setup import SweepsSetup, set_up
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import pmf
@@ -152,11 +152,57 @@ def test_scaling_is_measured_up_to_a_number_of_devices(tmp_path: Path, monkeypat
         (["--workload", "words", "sweeps", "--devices", "2"], "sweeps cannot be split: it runs on one device"),
         (["--workload", "words", "--seconds", "0"], "'0' is not a number of seconds"),
         (["--workload", "words", "--dtype", "float16"], "--dtype"),
+        (["--workload", "words", "--dtype", "float32", "tf32"],
+         "benchmarks: a CPU has no matrix products in tf32 (--dtype) - choose float32"),
+        (["--quick", "--workload", "words", "tree"],
+         "benchmarks: tree is too large for the quick suite (--quick) - leave --quick out, or choose lbl-s, hlbl-s, "),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_measured_is_one_line(
+    tmp_path: Path, options: list[str], said: str, capsys: pytest.CaptureFixture
+) -> None:
+    assert __main__.main(["suite", *options, "--out", str(tmp_path)]) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def unmeasured(monkeypatch: pytest.MonkeyPatch, out: Path | str) -> None:
+    """Run the suite, which is to end before it measures anything."""
+    monkeypatch.setattr(suite, "measure", lambda *_: pytest.fail("it is measured"))
+    assert __main__.main(["suite", "--workload", "words", "--out", str(out)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("out", "line"),
+    [
+        (__file__, f"benchmarks: a file was given instead of a directory ({__file__}) - choose another --out\n"),
+        ("/proc/x", "benchmarks: cannot write: No such file or directory (/proc/x) - choose another --out\n"),
     ],
 )
-def test_what_cannot_be_measured_is_one_line(options: list[str], said: str, capsys: pytest.CaptureFixture) -> None:
-    assert __main__.main(["suite", *options]) == 2
-    assert said in capsys.readouterr().err.splitlines()[-1]
+def test_where_no_record_can_be_written_nothing_is_measured(
+    out: str, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    unmeasured(monkeypatch, out)
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]", "[1]", '{"a": 1}', f'{{"version": "workloads {VERSION}"}}',
+        f'{{"version": "workloads {VERSION}", "figures": {{"lbl-s": 3}}}}',
+    ],
+)  # fmt: skip
+def test_what_is_no_record_of_the_suite_stays_and_nothing_is_measured(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    path = tmp_path / "suite.json"
+    path.write_text(text)
+    unmeasured(monkeypatch, tmp_path)
+    said = capsys.readouterr().err
+    assert said.startswith("benchmarks: not a record")
+    assert said.endswith(f"({path}) - remove it, or choose another --out\n")
+    assert said.count("\n") == 1
+    assert path.read_text() == text
 
 
 @pytest.mark.parametrize("name", ["words", "tree", "factors", "visits", "sweeps"])

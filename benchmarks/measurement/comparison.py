@@ -28,6 +28,8 @@ LEAST, BOUND = 1.1, 1.03  # ratio of medians beyond what the machine explains, b
 ALPHA = 0.05
 EXACT = 50  # samples in both, up to which the exact test is made
 RESAMPLES = 2000  # of an interval of a ratio
+NOT_COMPARED = ("left out", "memory")  # beginnings of settings: peers not installed; whose memory was measured
+OPTIONS = "options"  # of the model, among the settings
 TRAINING = "training"  # the table of speeds of training, one for each model or workload
 # what the names of columns of speeds have in them; a table of seconds has it in its title
 RATE, TIME = re.compile(r"/s\b|per second"), re.compile(r"\bseconds\b|^s\b")
@@ -150,7 +152,8 @@ def measurements(found: Mapping[str, Any]) -> Iterator[Measurement]:
                 place = (found["table"], *filter(None, row["label"]), column)
                 yield Measurement(place, _numbers(cell["values"]), column == "words", of_table)
     for name, figures in found.get("figures", {}).items():
-        of_name = {key: value for key, value in figures["setting"].items() if not key.startswith("left out")}
+        setting = figures["setting"].items()
+        of_name = {key: value for key, value in setting if not key.startswith(NOT_COMPARED)}
         for title, table in figures["tables"].items():
             limits = figures.get("limits", {}).get(title, LIMITS)
             for contender, row in table.items():
@@ -183,7 +186,8 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
         _p(a.shares, b.shares) if by_share else _p(a.samples, b.samples)  # type: ignore[arg-type]
         for (a, b), by_share in zip(pairs, bound, strict=True)
     ]
-    alike = [number for number, (a, b) in enumerate(pairs) if a.setting == b.setting]
+    other = [_other_setting(a, b) for a, b in pairs]
+    alike = [number for number in range(len(pairs)) if not other[number]]
     attainable = [2 / comb(len(a.samples) + len(b.samples), len(a.samples)) for a, b in pairs]
     testable = [number for number in alike if attainable[number] * len(alike) <= ALPHA]
     corrected = dict(zip(testable, holm([tests[number] for number in testable]), strict=True))
@@ -199,14 +203,14 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
             of_limit = speedup / _ratio(a.shares, b.shares)  # type: ignore[arg-type]
             low, high = min(1.0, of_limit) / BOUND, max(1.0, of_limit) * BOUND
         within = [low, high] if a.rate else [1 / high, 1 / low]
-        verdict = OTHER if a.setting != b.setting else SAME if number in corrected else FEW
+        verdict = OTHER if other[number] else SAME if number in corrected else FEW
         if corrected.get(number, 1.0) < ALPHA and not low <= speedup <= high:
             verdict = FASTER if speedup > 1 else SLOWER
         rows.append({
             "name": " / ".join(a.place), "first": float(np.median(a.samples)), "second": float(np.median(b.samples)),
             "ratio": _ratio(a.samples, b.samples), "interval": _interval(_ratios(a.samples, b.samples)),
             "p": tests[number], "corrected p": corrected.get(number),
-            "explained": within, "settings": _unequal(a.setting, b.setting), "verdict": verdict,
+            "explained": within, "settings": other[number], "verdict": verdict,
         })  # fmt: skip
     return rows
 
@@ -293,6 +297,12 @@ def _unequal(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
         for key in dict.fromkeys((*one, *other))
         if one.get(key) != other.get(key)
     ]
+
+
+def _other_setting(one: Measurement, other: Measurement) -> list[str]:
+    """Say which settings differ; options, which records of earlier versions lack, only where both have them."""
+    lacking = {OPTIONS} - (one.setting.keys() & other.setting.keys())
+    return _unequal(*({key: each.setting[key] for key in each.setting if key not in lacking} for each in (one, other)))
 
 
 def settings_in_words(rows: Iterable[Mapping[str, Any]]) -> list[str]:

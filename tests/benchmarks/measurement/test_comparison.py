@@ -148,6 +148,8 @@ def test_another_setting_is_not_judged(tmp_path: Path) -> None:
         found["figures"]["pmf"]["tables"]["training"]["pmf"]["setting"] = "batch_size 7"
         found["figures"]["rbm"]["setting"]["data"] = "other ratings"
         found["figures"]["lbl"]["setting"]["left out: PyTorch"] = "not installed"
+        found["figures"]["lbl"]["setting"]["memory"] = "of an accelerator"
+        found["figures"]["lbl"]["setting"]["options"] = ["not in the other record"]
 
     found = verdicts(one, changed(other, another))
     assert {name: verdict for name, verdict in found.items() if verdict != "no difference"} == {

@@ -92,7 +92,7 @@ def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
         if not common:
             raise UserError(f"it has no measurement in common with {paths[0]}", path, "compare records of equal names")
         machine = [pair for pair in common if _of_machine(pair[0])]
-        trained = [(a, b) for a, b in common if a.place[1] == TRAINING and a.setting == b.setting]
+        trained = [(a, b) for a, b in common if a.place[1] == TRAINING and not _other_setting(a, b)]
         found.append({
             "first": str(paths[0]),
             "second": str(path),

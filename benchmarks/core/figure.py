@@ -1,5 +1,6 @@
 """Figures as PNG. matplotlib is imported when a figure is drawn, and draws into files alone (Agg)."""
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -11,6 +12,7 @@ import numpy as np
 from jaxfit.run_dir.atomic import replacing
 
 COLOURS = 128
+TITLE = 11  # points
 STYLES = ("o-", "s-", "^-", "D-", "v-", "P-")  # of lines
 
 
@@ -30,7 +32,8 @@ def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
 
     figure, axes = plt.subplots(**layout, layout="constrained")
     try:
-        figure.suptitle(title, fontsize=11)
+        letters = int(72 * figure.get_figwidth() / (0.52 * TITLE))  # of that mean width
+        figure.suptitle(textwrap.fill(title, letters), fontsize=TITLE)
         yield axes
         for ax in np.ravel(axes):
             ax.grid(alpha=0.3)

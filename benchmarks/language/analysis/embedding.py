@@ -104,14 +104,17 @@ def caption(result: dict[str, Any]) -> str:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Draw all words as points; in place of a point the word, where it does not overlap one that is drawn already."""
+    """Draw all words as points; in place of a point the word, where it does not overlap one that is drawn already.
+
+    Words that the font has no characters for are points.
+    """
     drawn = result["rows"][0][record.DRAWN]
     points, words = np.column_stack([drawn["x"], drawn["y"]]), drawn.get(record.TEXT, [])
     span, middle = 1.06 * np.ptp(points, axis=0), (points.min(axis=0) + points.max(axis=0)) / 2
     unit = span.max() / (INCHES * 72)  # of the data, in a point of print
     size = tuple(span / (unit * 72))  # both axes have one scale
     with figure.panels(path, caption(result), ncols=1, squeeze=False, figsize=size) as ((ax,),):
-        shown = labelled(points, words, 0.62 * POINTS * unit, 1.2 * POINTS * unit)
+        shown = labelled(points, written(words), 0.62 * POINTS * unit, 1.2 * POINTS * unit)
         hidden = np.setdiff1d(np.arange(len(points)), shown)
         ax.plot(*points[hidden].T, ".", markersize=2, color="tab:grey")
         for i in shown:
@@ -123,12 +126,20 @@ def draw(result: dict[str, Any], path: Path) -> None:
         ax.set(**limits, xticks=[], yticks=[])
 
 
+def written(words: list[str]) -> list[str]:
+    """Return words as a figure's font can write them, "" for one of which it lacks a character."""
+    from matplotlib import font_manager
+
+    font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
+    return [word if all(font.get_char_index(ord(letter)) for letter in word) else "" for word in words]
+
+
 def labelled(points: np.ndarray, words: list[str], width: float, height: float) -> list[int]:
     """Choose words that can be written at their points without overlap, in the order in which they come.
 
     Args:
         points: [words, 2], the middles of labels.
-        words: what is written; none where only points are drawn.
+        words: what is written, "" at a point; none where only points are drawn.
         width: of a letter.
         height: of a line.
     """
@@ -136,6 +147,6 @@ def labelled(points: np.ndarray, words: list[str], width: float, height: float) 
     halves = np.array([len(word) * width / 2 for word in words])
     for i in range(len(words)):
         apart = np.abs(points[shown] - points[i])
-        if np.all((apart[:, 0] > halves[shown] + halves[i]) | (apart[:, 1] > height)):
+        if words[i] and np.all((apart[:, 0] > halves[shown] + halves[i]) | (apart[:, 1] > height)):
             shown.append(i)
     return shown

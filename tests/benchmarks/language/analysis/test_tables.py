@@ -221,6 +221,8 @@ def test_words_near_one_another_are_not_written_over_one_another() -> None:
     for k, (low, high, y) in enumerate(boxes):
         assert not any(low < b and a < high and abs(y - z) < 1.0 for a, b, z in boxes[:k])
     assert embedding.labelled(points, [], 0.7, 1.0) == [], "text that may not be published"
+    assert embedding.labelled(points[:2], ["", "b"], 0.7, 1.0) == [1], "what the font cannot write"
+    assert embedding.written(["tea", "Élodie", "\u6226\u5834"]) == ["tea", "Élodie", ""]
 
 
 def test_a_page_without_words_numbers_them(tmp_path: Path) -> None:

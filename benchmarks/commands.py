@@ -193,7 +193,8 @@ def suite(args: argparse.Namespace) -> None:
         names = [name for name in names if name not in alone]
     seconds = args.seconds or (workloads.QUICK if args.quick else workloads.WINDOW)
     result = workloads.run(names, precisions, seconds, args.batch_size, args.devices, args.out, args.scaling)
-    _print_figures(f"suite; {scorecard.SHARE}", scorecard.summary(result))
+    _print_figures("suite", scorecard.summary(result))
+    print(f"{scorecard.SHARE[0].upper()}{scorecard.SHARE[1:]}.")
     if args.json:
         command.print_json(result)
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -80,8 +81,8 @@ def train(
     fitting = record.solver(solver)
     options, levels, seed = as_python(options), as_python(levels), as_python(seed)
     options, plan = of_call(
-        record, recipe, options, classes=[Reading], skip=(*FROM_DATA, *record.fixed),
-        parameters=training.parameters(record, recipe, options),
+        record, recipe, options, arguments=signature(train).parameters, classes=[Reading],
+        skip=(*FROM_DATA, *record.fixed), parameters=training.parameters(record, recipe, options),
         trained=any(isinstance(each, BySGD) for each in record.fitting), seed=seed, out=out, progress=progress,
     )  # fmt: skip
     used = [name for cls in (Recipe, Run) for name in fields_of(options, cls)]

@@ -24,11 +24,8 @@ from jaxfit.run_dir import replacement
 from jaxfit.run_dir.run import FROM_PYTHON, Run, Trained
 from jaxfit.types_of_values import is_of_type
 
-# options of the commands that calls lack, and what to do instead
-OF_COMMANDS = {
-    "test": "call evaluate of the trained model", "overwrite": "remove the folder first",
-    "init": "its name is initial", "vocab": "its name is vocabulary", "condition": "give the pairs as rated",
-}  # fmt: skip
+# options of both commands that calls lack, and what to do instead
+OF_COMMANDS = {"test": "call evaluate of the trained model", "overwrite": "remove the folder first"}
 
 
 def of_call(
@@ -36,6 +33,7 @@ def of_call(
     recipe: str,
     options: Mapping[str, Any],
     *,
+    arguments: Collection[str],
     classes: Collection[type],
     skip: Collection[str],
     parameters: Collection[str],
@@ -50,6 +48,7 @@ def of_call(
         record: of the model.
         recipe: its name.
         options: by name, as those of the command with _ for -; rates and decays may be single numbers.
+        arguments: of the call, besides its options: one may be meant by an option that does not exist.
         classes: dataclasses to whose fields options belong, besides Config, recipe and `Run`.
         skip: fields that are no options.
         parameters: as for `choose`.
@@ -67,7 +66,7 @@ def of_call(
     chosen = [type(one) for one, _ in record.recipes.values() if one is not None]
     known = [record.config, *chosen[:1], *classes, *([Run] if trained else [])]
     by_parameter = {"rate", "decay"} - {field.name for field in fields(record.config)}
-    options = checked(options, known, (*skip, *FROM_PYTHON), by_parameter)
+    options = checked(options, known, (*skip, *FROM_PYTHON), by_parameter, arguments)
     require_number(seed, "seed", int, **SEED)
     config, fitted = choose(record.config, record.recipes, recipe, options, parameters)
     run = Run(**fields_of(options, Run), show=progress) if trained else Run(show=progress)
@@ -128,6 +127,7 @@ def checked(
     classes: Collection[type],
     skip: Collection[str] = (),
     by_parameter: Collection[str] = (),
+    arguments: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the options of a call as the command would read them.
 
@@ -136,13 +136,14 @@ def checked(
         classes: dataclasses to whose fields they belong.
         skip: fields that are no options.
         by_parameter: options that are numbers for all parameters, or by parameter.
+        arguments: as for `of_call`.
 
     Raises:
         UserError: there is no such option, or a value is of another type than its option.
     """
     lists = {field.name for cls in classes for field in fields(cls) if "," in field.metadata.get("metavar", "")}
     options = {name: _converted(name, value, by_parameter, lists) for name, value in options.items()}
-    _require_options(options, classes, skip)
+    _require_options(options, classes, skip, arguments)
     return options
 
 
@@ -157,14 +158,18 @@ def _converted(name: str, value: Any, by_parameter: Collection[str], lists: Coll
     return value
 
 
-def _require_options(given: Mapping[str, Any], classes: Collection[type], skip: Collection[str]) -> None:
+def _require_options(
+    given: Mapping[str, Any], classes: Collection[type], skip: Collection[str], arguments: Collection[str]
+) -> None:
     """Raise a UserError for the first option that no class has as a field, or whose value is not of its type."""
     hints = {
         name: kind for cls in reversed(list(classes)) for name, kind in get_type_hints(cls).items() if name not in skip
     }
     for name, value in given.items():
         if name not in hints:
-            raise UserError(f"there is no option {name!r}", do=OF_COMMANDS.get(name) or _similar(name, hints))
+            raise UserError(
+                f"there is no option {name!r}", do=OF_COMMANDS.get(name) or _similar(name, [*hints, *arguments])
+            )
         if not is_of_type(value, hints[name]):
             kind = hints[name]
             choices = next((get_args(part) for part in (kind, *get_args(kind)) if get_origin(part) is Literal), ())

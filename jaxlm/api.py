@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,7 +92,8 @@ def train(
     options = {RENAMED.get(name, name): as_python(value) for name, value in options.items()}
     seed = as_python(seed)
     options, plan = of_call(
-        record, recipe, options, classes=[*(structure.options for structure in record.structures), reading],
+        record, recipe, options, arguments=signature(train).parameters,
+        classes=[*(structure.options for structure in record.structures), reading],
         skip=record.fields_from_data, parameters=record.fitting.parameters if isinstance(record.fitting, BySGD) else (),
         trained=by_engine, seed=seed, out=out, progress=progress,
     )  # fmt: skip

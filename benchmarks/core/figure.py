@@ -32,7 +32,7 @@ def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
 
     figure, axes = plt.subplots(**layout, layout="constrained")
     try:
-        letters = int(72 * figure.get_figwidth() / (0.52 * TITLE))  # of that mean width
+        letters = 1 + int(72 * figure.get_figwidth() / (0.52 * TITLE))  # of that mean width
         figure.suptitle(textwrap.fill(title, letters), fontsize=TITLE)
         yield axes
         for ax in np.ravel(axes):

@@ -78,7 +78,8 @@ def make_folder(folder: Path, option: str = "--out") -> None:
         if not os.access(folder, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except (FileExistsError, NotADirectoryError):
-        raise UserError("a file was given instead of a directory", folder, advice) from None
+        file = next(path for path in (folder, *folder.parents) if path.exists())
+        raise UserError("a file was given instead of a directory", file, advice) from None
     except OSError as error:
         raise UserError(f"cannot write: {error.strerror}", folder, advice) from None
 

@@ -64,10 +64,19 @@ class Table:
 
     def absent(self, result: dict[str, Any]) -> list[str]:
         """Return the labels of rows that the table has now and a record of it lacks."""
+        scale = self.store.scales.get(result["scale"])
+        if scale is None:  # of an earlier version
+            return []
         recipe, _, _ = result["recipe"].partition(",")  # without the epochs of `Store.how`
-        rows = self.rows(self.store.adjusted(self.store.scales[result["scale"]], recipe), result["seeds"])
+        rows = self.rows(self.store.adjusted(scale, recipe), result["seeds"])
         recorded = {tuple(row["label"]) for row in result["rows"]}
         return [" ".join(filter(None, row.label)) for row in rows if row.label not in recorded]
+
+    def state(self, result: dict[str, Any]) -> str:
+        """Return what is said after a record's name where it lacks rows."""
+        if not result["complete"]:
+            return " (not all rows)"
+        return " (rows were added since)" if self.absent(result) else ""
 
 
 def seeded(seeds: int, *specs: Any) -> tuple[tuple[Any, ...], ...]:

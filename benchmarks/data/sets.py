@@ -300,7 +300,7 @@ def is_there(name: str, data_dir: str | os.PathLike[str] | None = None) -> bool:
     """Return whether the files of a data set are in the folder of data sets; what is in them is not read."""
     try:
         return bool(find(name, data_dir))
-    except UserError:
+    except (UserError, OSError):  # a folder may not be searched
         return False
 
 

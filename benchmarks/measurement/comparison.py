@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import comb
 from pathlib import Path
+from textwrap import shorten
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -161,7 +162,7 @@ def measurements(found: Mapping[str, Any]) -> Iterator[Measurement]:
                     rate = RATE.search(column) is not None
                     if isinstance(value, Mapping) and (rate or TIME.search(column) or TIME.search(title)):
                         place = name, title, contender, column
-                        setting = {**of_name, f"setting of {contender}": row.get("setting")}
+                        setting = {**of_name, f"{contender} in {title}": row.get("setting")}
                         bound, shares = tuple(row.get("binding limits", ())), None
                         if bound:
                             shares = _numbers(row[f"share of the {row['bound by']}"]["samples"])
@@ -291,12 +292,17 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 
 def _unequal(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Say which values differ: "key: one / other"."""
-    return [
-        f"{key}: {one.get(key)} / {other.get(key)}"
-        for key in dict.fromkeys((*one, *other))
-        if one.get(key) != other.get(key)
-    ]
+    """Say which values differ: "key: one / other"; of lists, what only one of them has."""
+    said = []
+    for key in dict.fromkeys((*one, *other)):
+        a, b = one.get(key), other.get(key)
+        if a != b:
+            if isinstance(a, list) and isinstance(b, list):
+                a, b = (
+                    ", ".join(map(str, only)) for only in ([x for x in a if x not in b], [x for x in b if x not in a])
+                )
+            said.append(f"{key}: {shorten(str(a), 100)} / {shorten(str(b), 100)}")
+    return said
 
 
 def _other_setting(one: Measurement, other: Measurement) -> list[str]:

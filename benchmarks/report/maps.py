@@ -39,7 +39,7 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
             found = json.loads(path.read_text(encoding="utf-8"))
             lines.append(
                 f"{begin}{found['data']['name']} | {found['scale']} | {found['recipe']} | `{found['command']}` | "
-                f"[{path.stem}]({path.stem}.md){_state(table, found)} |"
+                f"[{path.stem}]({path.stem}.md){table.state(found)} |"
             )
     for name, place, options in _speeds(folder):
         command = f"`python -m benchmarks speed {options}`"
@@ -92,10 +92,6 @@ def _speeds(folder: Path) -> Iterator[tuple[str, str, str]]:
     yield from (found for found in pages if (folder / found[1]).is_file())
 
 
-def _state(table: Table, result: dict[str, Any]) -> str:
-    return "" if result["complete"] and not table.absent(result) else " (not all rows)"
-
-
 def _result(path: Path, table: Table, link: str) -> str:
     """Return a link to a recorded table, and the test's figure of the row that validation chooses."""
     result = json.loads(path.read_text(encoding="utf-8"))
@@ -105,7 +101,7 @@ def _result(path: Path, table: Table, link: str) -> str:
         row, column = best
         measure, digits = BEST[column]
         found += f": {' '.join(filter(None, row['label']))}, {measure} {figure(row['cells'][column], digits)}"
-    return found + _state(table, result)
+    return found + table.state(result)
 
 
 def chosen(result: dict[str, Any]) -> tuple[dict[str, Any], str] | None:

@@ -29,6 +29,7 @@ class Section(NamedTuple):
     path: Path
     result: dict[str, Any]
     absent: list[str]  # rows that the table has by now and the record lacks
+    state: str  # what is said of it after its name
     measured: Grid
     verdicts: list[Verdict] | None  # None: the claims are not judged
     picture: Path | None
@@ -39,11 +40,6 @@ class Section(NamedTuple):
     def name(self) -> str:
         """Data, scale and recipe."""
         return f"{self.result['data']['name']}, {self.result['scale']}, {self.result['recipe']}"
-
-    @property
-    def state(self) -> str:
-        """What is said after its name where not all rows are recorded."""
-        return "" if self.result["complete"] and not self.absent else " (not all rows)"
 
     @property
     def not_judged(self) -> str:
@@ -59,6 +55,7 @@ def section(path: Path, result: dict[str, Any], table: Table, anchors: Anchors) 
         path,
         result,
         table.absent(result),
+        table.state(result),
         Grid(markdown.header(result), list(_rows(result)), "Figures", anchors.new(anchor, "figures")),
         None if verdicts is None else [_verdict(found, anchor, anchors) for found in verdicts],
         picture if result["complete"] and picture.is_file() else None,

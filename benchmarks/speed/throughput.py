@@ -92,7 +92,7 @@ def _prepared(name: str, store: Store, compile_anew: bool) -> tuple[Trainer, Fig
 
 
 def _options(store: Store, spec: Any) -> list[str]:
-    """List a model's options that are not zero, and its optimizer."""
+    """List a model's options that are not zero, whether others leave them unused or not, and its optimizer."""
     identity, known = store.identity(spec), fields(store.registered.get(spec.model).config)
     usual = {field.name: field.default for field in known if field.default is not MISSING}
     options = {**usual, **identity["config"], "optimizer": identity["recipe"]["optimizer"]}

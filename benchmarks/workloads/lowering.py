@@ -72,7 +72,7 @@ def described(platform: str, topology: str, number: int, row_shards: int = 1) ->
     except RuntimeError as error:
         said = str(error).splitlines()[0]
         if platform != "tpu":
-            what = f"cannot compile for {platform} without such a device: {said}"
+            what = f"`lower` cannot compile for {platform}: {said}"
             raise UserError(what, "--platform", "give tpu") from None
         if importlib.util.find_spec("libtpu") is None:
             raise UserError("the compiler for TPUs is not installed", "--platform", "pip install libtpu") from None

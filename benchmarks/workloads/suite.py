@@ -8,10 +8,12 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -40,18 +42,20 @@ BINDING = (0.5, 1.1)
 
 
 def swept(asked: Sequence[str] | None = None) -> Sequence[str]:
-    """Return the precisions that are asked for, by default all that this platform has.
+    """Return the precisions that are asked for, by default those that its users choose on this platform.
 
     Raises:
-        UserError: the platform lacks one of them.
+        UserError: the platform has no matrix products in one of them.
     """
-    platform = jax.default_backend()
-    has = SWEPT.get(platform, ("float32",))
+    platform, square = jax.default_backend(), jax.ShapeDtypeStruct((8, 8), jnp.float32)
+    usual = SWEPT.get(platform, ("float32",))
     for name in asked or ():
-        if name not in has:
+        try:
+            jax.jit(partial(jnp.dot, precision=PRECISIONS[name])).lower(square, square).compile()
+        except (ValueError, RuntimeError):
             what = f"a {platform.upper()} has no matrix products in {name}"
-            raise UserError(what, "--dtype", f"choose {', '.join(has)}")
-    return asked or has
+            raise UserError(what, "--dtype", f"choose others, such as {', '.join(usual)}") from None
+    return asked or usual
 
 
 def run(

@@ -182,8 +182,8 @@ def test_errors_name_ratings_in_memory_not_a_temporary_file(frame):
 def test_options_of_other_ways_of_fitting_are_errors(frame):
     with pytest.raises(UserError, match="there is no option 'epochs'"):
         jaxcf.train("bias", frame, epochs=3)
-    with pytest.raises(UserError, match="there is no option 'condition' - give the pairs as rated"):
-        jaxcf.train("cpmf", frame, condition=frame)
+    with pytest.raises(UserError, match="'init' - the command's --help-all lists the options"):
+        jaxcf.train("pmf", frame, init="pmf")
     with pytest.raises(UserError, match="applies to SGD only"):
         jaxcf.train("pmf", frame, solver="als", batch_size=4)
     with pytest.raises(UserError, match="no parameter is called 'Q'"):

@@ -161,6 +161,8 @@ def test_errors_can_be_told_apart(lines, counted, neural):
         jaxlm.train("lbl", lines, num_feature=3)
     with pytest.raises(UserError, match="'test' - call evaluate of the trained model"):
         jaxlm.train("lbl", lines, test=lines)
+    with pytest.raises(UserError, match=r"'init' - did you mean initial\?"):
+        jaxlm.train("lbl", lines, init="m")
     with pytest.raises(UserError, match="'nonesuch' - the command's --help-all lists the options"):
         jaxlm.train("lbl", lines, nonesuch=3)
     with pytest.raises(UserError, match="there is no recipe"):

@@ -149,7 +149,6 @@ def test_another_setting_is_not_judged(tmp_path: Path) -> None:
         found["figures"]["rbm"]["setting"]["data"] = "other ratings"
         found["figures"]["lbl"]["setting"]["left out: PyTorch"] = "not installed"
         found["figures"]["lbl"]["setting"]["memory"] = "of an accelerator"
-        found["figures"]["lbl"]["setting"]["options"] = ["not in the other record"]
 
     found = verdicts(one, changed(other, another))
     assert {name: verdict for name, verdict in found.items() if verdict != "no difference"} == {
@@ -158,6 +157,16 @@ def test_another_setting_is_not_judged(tmp_path: Path) -> None:
         "rbm / training / rbm / words/s": "another setting",
         "rbm / until the first step / cold cache / compilation, seconds": "another setting",
     }
+
+
+def test_options_that_one_record_lacks_are_not_compared(tmp_path: Path) -> None:
+    one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1)
+    changed(other, lambda found: found["figures"]["lbl"]["setting"].update(options=["decay 1"]))
+    assert comparison.OTHER not in verdicts(one, other).values()
+    (result,) = comparison.compare([one, other])
+    assert result["mean"]["of"] == 3
+    changed(one, lambda found: found["figures"]["lbl"]["setting"].update(options=["decay 2"]))
+    assert verdicts(one, other)["lbl / training / lbl / words/s"] == comparison.OTHER
 
 
 def test_what_differs_between_settings_is_said(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
@@ -171,15 +180,18 @@ def test_what_differs_between_settings_is_said(tmp_path: Path, capsys: pytest.Ca
             found["figures"]["rbm"]["tables"]["training"]["rbm"]["setting"] = f"batch size {seconds:g}"
 
         changed(path, set_seconds)
+    changed(one, lambda found: found["figures"]["pmf"]["setting"].update(options=["decay 1", "rate 2"]))
+    changed(other, lambda found: found["figures"]["pmf"]["setting"].update(options=["decay 1", "rate 3"]))
     (result,) = comparison.compare([one, other])
     said = {row["name"]: row["settings"] for row in result["measurements"]}
     assert said["lbl / training / lbl / words/s"] == ["seconds of a sample: 5.0 / 1.0"]
-    assert said["rbm / training / rbm / words/s"] == ["setting of rbm: batch size 5 / batch size 1"]
+    assert said["rbm / training / rbm / words/s"] == ["rbm in training: batch size 5 / batch size 1"]
     assert said["rbm / until the first step / cold cache / compilation, seconds"] == []
     assert __main__.main(["compare", str(one), str(other)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "another setting of lbl, pmf: seconds of a sample: 5.0 / 1.0" in lines
-    assert "another setting of rbm: setting of rbm: batch size 5 / batch size 1" in lines
+    assert "another setting of lbl: seconds of a sample: 5.0 / 1.0" in lines
+    assert "another setting of pmf: seconds of a sample: 5.0 / 1.0; options: rate 2 / rate 3" in lines
+    assert "another setting of rbm: rbm in training: batch size 5 / batch size 1" in lines
 
 
 def test_what_stands_in_several_tables_is_tested_once(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from benchmarks import registry
 from benchmarks.__main__ import main
 from benchmarks.core import record, timing
 from benchmarks.measurement import compilation, limits, speed_record
+from benchmarks.ratings.store import USUAL
 from benchmarks.speed import page, throughput
 from benchmarks.speed import run as speed
 from jaxfit.devices import cores
@@ -78,8 +79,10 @@ def test_a_quick_run_compiles_nothing_anew_and_searches_nothing(tiny, monkeypatc
     )
     found = speed.run(["svd", "pmf"], peers=False, out=tmp_path, quick=True)["figures"]
     assert found["svd"]["setting"]["rounds"] == timing.QUICK_ROUNDS < timing.ROUNDS == 7
-    options = [one.rpartition(" ") for one in found["svd"]["setting"]["options"]]
-    assert {"num_features", "prior", "optimizer"} <= {name for name, _, _ in options}
+    options = dict(one.rsplit(" ", 1) for one in found["svd"]["setting"]["options"])
+    assert options["num_features"] == str(tiny(["svd"])["svd"].scale.features[USUAL])
+    assert options["optimizer"] == "sgd"
+    assert "biases" not in options, "which svd has not"
     assert found["svd"]["setting"]["seconds of a round"] == 0.005 < timing.WINDOW
     assert {"pmf", "docnade", "hlbl"} < set(speed.LONG_COMPARISONS)
     assert [name for name in found if "compared" in found[name]["setting"]] == ["svd"], (

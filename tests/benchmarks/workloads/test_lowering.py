@@ -54,7 +54,7 @@ def test_an_unknown_workload_is_one_line(capsys: pytest.CaptureFixture) -> None:
 @pytest.mark.parametrize("platform", ["cpu", "nope"])
 def test_what_cannot_be_compiled_for_is_one_line(platform: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert __main__.main(["lower", "pmf-s", "--platform", platform, "--out", str(tmp_path)]) == 2
-    what = f"cannot compile for {platform} without such a device: topology not implemented for {platform}"
+    what = f"`lower` cannot compile for {platform}: topology not implemented for {platform}"
     assert capsys.readouterr().err == f"benchmarks: {what} (--platform) - give tpu\n"
 
 

@@ -153,7 +153,7 @@ def test_scaling_is_measured_up_to_a_number_of_devices(tmp_path: Path, monkeypat
         (["--workload", "words", "--seconds", "0"], "'0' is not a number of seconds"),
         (["--workload", "words", "--dtype", "float16"], "--dtype"),
         (["--workload", "words", "--dtype", "float32", "tf32"],
-         "benchmarks: a CPU has no matrix products in tf32 (--dtype) - choose float32"),
+         "benchmarks: a CPU has no matrix products in tf32 (--dtype) - choose others, such as float32"),
         (["--quick", "--workload", "words", "tree"],
          "benchmarks: tree is too large for the quick suite (--quick) - leave --quick out, or choose lbl-s, hlbl-s, "),
     ],

@@ -242,9 +242,9 @@ def test_evaluation_on_training_text_is_said(said, tmp_path):
     for seed, path in enumerate(paths):
         write_prose(path, "French", seed)
     one, two = paths
-    _, err = said("train", "unigram", "--train", one, "--valid", two, "--test", tmp_path / "." / "one.txt",
-                  "--out", tmp_path / "m")  # fmt: skip
-    assert err.count("is trained on, too") == 1
-    assert f"--test {one} is trained on, too" in err
+    for name, file in {"valid": f"{tmp_path}/./one.txt", "test": one}.items():
+        _, err = said("train", "unigram", "--train", one, f"--{name}", file, "--out", tmp_path / name)
+        assert err.count("is trained on, too") == 1
+        assert f"--{name} {file} is trained on, too" in err
     _, err = said("train", "unigram", "--train", one, "--valid", two, "--out", tmp_path / "n")
     assert "is trained on, too" not in err

@@ -29,7 +29,7 @@ class Cell:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def layer(
-    cell: Cell, inputs: Array, W: Array, bias: Array, state: State, real: Array, fresh: Array
+    cell: Cell, inputs: Array, W: Array, bias: Array, state: State, real: Array, fresh: Array, kept: Array | None
 ) -> tuple[Array, State]:
     """Run a layer over the events of a minibatch.
 
@@ -43,25 +43,26 @@ def layer(
         state: before the first event, [B, …].
         real: bool [T, B], events of the text.
         fresh: bool [T, B], events before which the state begins anew.
+        kept: factors of the units that W reads, [B, N_h]; None: all are read.
 
     Returns:
         The hidden units, [T, B, N_h], and the state after the last event.
     """
     products = jnp.broadcast_to(bias[None, None], inputs.shape)
-    units, after, _ = _events(cell, inputs, products, W, state, real, fresh)
+    units, after, _ = _events(cell, inputs, products, W, state, real, fresh, kept)
     return units, after
 
 
 @jax.named_scope("cells")
 def _events(
-    cell: Cell, inputs: Array, added: Array, W: Array, state: State, real: Array, fresh: Array
+    cell: Cell, inputs: Array, added: Array, W: Array, state: State, real: Array, fresh: Array, kept: Array | None
 ) -> tuple[Array, State, Array]:
-    """Compute `layer` with what is added to the state's products; also the units before each event, [T, B, N_h]."""
+    """Compute `layer` with what is added to the state's products; also what W reads at each event, [T, B, N_h]."""
 
     def event(state: State, given: tuple[Array, ...]) -> tuple[State, tuple[Array, Array]]:
         inputs, added, real, fresh = given
         begun = jax.tree.map(lambda s: jnp.where(fresh[:, None], 0.0, s), state)
-        before = units(begun)
+        before = units(begun) if kept is None else units(begun) * kept
         new = cell.step(begun, inputs, before @ W + added)
         return jax.tree.map(lambda n, s: jnp.where(real[:, None], n, s), new, state), (units(new), before)
 
@@ -74,9 +75,11 @@ def units(state: State) -> Array:
     return jax.tree.leaves(state)[-1]
 
 
-def _forward(cell: Cell, inputs: Array, W: Array, bias: Array, state: State, real: Array, fresh: Array) -> Any:
+def _forward(
+    cell: Cell, inputs: Array, W: Array, bias: Array, state: State, real: Array, fresh: Array, kept: Array | None
+) -> Any:
     def run(inputs: Array, added: Array, state: State) -> tuple[tuple[Array, State], Array]:
-        found, after, before = _events(cell, inputs, added, W, state, real, fresh)
+        found, after, before = _events(cell, inputs, added, W, state, real, fresh, kept)
         return (found, after), before
 
     found, pull, before = jax.vjp(run, inputs, jnp.broadcast_to(bias[None, None], inputs.shape), state, has_aux=True)
@@ -87,7 +90,7 @@ def _backward(cell: Cell, residuals: tuple[Any, Array], gradient: tuple[Array, S
     pull, before = residuals
     d_inputs, d_products, d_state = pull(gradient)
     d_W = jnp.einsum("tbh,tbg->hg", before, d_products)
-    return d_inputs, d_W, jnp.sum(d_products, axis=(0, 1)), d_state, None, None
+    return d_inputs, d_W, jnp.sum(d_products, axis=(0, 1)), d_state, None, None, None
 
 
 layer.defvjp(_forward, _backward)

@@ -31,9 +31,9 @@ from jaxfit.tables import rows_of
 from jaxlm.context_model import PERPLEXITY
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
 from jaxlm.models.recurrent.layer import Cell, State, layer
+from jaxlm.models.recurrent.masks import masks, without
 from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, texts, with_topics
 from jaxlm.objectives import output, sampled
-from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.word_tree import WORD_TREE
 from jaxlm.topics import TOPICS, TopicOptions, Topics, require_no_tree
 from jaxlm.trees.paths import Tree
@@ -58,6 +58,9 @@ class Config(output.Options, TopicOptions):
     tied: bool = option(False, "the output's vectors are the feature vectors, of as many numbers as there are units")
     dropout: float = option(0.0, "share of each layer's units that is dropped in training", below=1)
     feature_dropout: float = option(0.0, "share of the features that is dropped in training", below=1)
+    recurrent_dropout: float = option(
+        0.0, "share of each layer's units that its next state is computed without", below=1
+    )
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "the state runs on across line ends")
 
@@ -84,13 +87,6 @@ class Params(NamedTuple):
     U: Array | None
     b: Array
     head: output.Head | None = None
-
-
-class Masks(NamedTuple):
-    """What is dropped in a window: factors of the features, [N_f], and of each layer's units, [layers, N_h]."""
-
-    features: Array
-    units: Array
 
 
 def touched(batch: Windows, config: Config) -> Params:
@@ -142,14 +138,6 @@ def start(config: Config) -> tuple[State, ...]:
     return (state,) * config.num_layers
 
 
-def masks(key: Array | None, config: Config) -> Masks:
-    """Draw what is dropped in a window; without a key, nothing."""
-    keys = [None] * (1 + config.num_layers) if key is None else jax.random.split(key, 1 + config.num_layers)
-    of_features, *of_units = keys
-    units = [dropout(jnp.ones(config.num_hidden), each, config.dropout) for each in of_units]
-    return Masks(dropout(jnp.ones(config.num_features), of_features, config.feature_dropout), jnp.stack(units))
-
-
 def loss(params: Params, example: Carried, key: Array | None, config: Config) -> tuple[Array, tuple[State, ...]]:
     """Compute Σ -log P(w_t | w_1 … w_{t-1}) of ONE window in nats, and the state after it: the specification.
 
@@ -164,9 +152,9 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
         before, word, first, aux, topics = given
         fresh = first & (not config.across_lines)
         x, after = with_topics(params.R[before] * dropped.features, topics), []
-        for p, state, factor in zip(params.cells, states, dropped.units, strict=True):
+        for p, state, factor, kept in zip(params.cells, states, dropped.units, dropped.states, strict=True):
             begun = jax.tree.map(lambda s: jnp.where(fresh, 0.0, s), state)
-            new, x = cell.apply({"params": p}, begun, x)
+            new, x = cell.apply({"params": without(p, kept, config)}, begun, x)
             x = x * factor
             after.append(jax.tree.map(lambda n, s: jnp.where(word >= 0, n, s), new, state))
         nats = output.loss(vectors_of(params), params.b, params.head, x, jnp.maximum(word, 0), aux or whole, config)
@@ -206,7 +194,8 @@ def hidden(
         W_x, W_h = (_joined(p, side, config) for side in "ih")
         with jax.named_scope("cell_inputs"):
             inputs = x @ W_x[0] + W_x[1][None, None]
-        x, state = layer(config.cell, inputs, *W_h, state, real, fresh)
+        kept = dropped.states[:, number] if dropped is not None and config.recurrent_dropout else None
+        x, state = layer(config.cell, inputs, *W_h, state, real, fresh, kept)
         after.append(state)
         if dropped is not None and config.dropout:
             x = x * dropped.units[:, number][None]

@@ -12,6 +12,7 @@ from scipy.special import log_softmax
 from jaxfit.errors import UserError
 from jaxfit.program import Carried
 from jaxlm.models.recurrent import gru, lstm, network, rnn
+from jaxlm.models.recurrent.masks import masks
 from jaxlm.models.recurrent.windows import texts
 
 N_W, D, N_H, T, B, EOS = 9, 4, 5, 6, 3, 0
@@ -154,6 +155,24 @@ def test_units_equal_those_of_pytorch(name):
     np.testing.assert_allclose(ours, found.detach().numpy(), atol=1e-5)
 
 
+@each
+def test_what_is_dropped_of_states_equals_the_specification(float64, name):
+    """In the losses and gradients; also in those of a cell that keeps a part of its state as it is."""
+    cfg = config(name, recurrent_dropout=0.4, dropout=0.2)
+    p, (given, _) = random_params(cfg), random_given(cfg)
+    weight, keys = jnp.array([0.5, 2.0, 1.0]), jax.random.split(jax.random.key(3), B)
+
+    def looped(p):
+        one = jax.vmap(lambda window, states, key: network.loss(p, Carried(window, states), key, cfg))
+        return weight @ one(given.batch, given.carry, keys)[0]
+
+    ours = jax.jit(jax.value_and_grad(lambda p: network.batch_loss(p, given, weight, keys, cfg)[0]))(p)
+    expected = jax.jit(jax.value_and_grad(looped))(p)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-11), ours, expected)
+    plain = jax.jit(lambda p: network.batch_loss(p, given, weight, keys, config(name, dropout=0.2))[0])(p)
+    assert abs(plain - ours[0]) > 1e-3
+
+
 def test_what_is_dropped_is_equal_for_all_events_of_a_window():
     cfg = config("lstm", dropout=0.5, num_layers=1)
     p, (given, _) = random_params(cfg), random_given(cfg)
@@ -166,13 +185,14 @@ def test_what_is_dropped_is_equal_for_all_events_of_a_window():
 
 def test_features_and_the_units_of_each_layer_are_dropped_by_rates_of_their_own_and_independently():
     """Over 4,000 windows, within 5 standard errors."""
-    cfg, draws = config("rnn", num_features=N_H, dropout=0.3, feature_dropout=0.6), 4000
+    rates = {"dropout": 0.3, "feature_dropout": 0.6, "recurrent_dropout": 0.5}
+    cfg, draws = config("rnn", num_features=N_H, **rates), 4000
     keys = jax.random.split(jax.random.key(0), draws)
-    features, units = jax.jit(jax.vmap(network.masks, (0, None)), static_argnums=1)(keys, cfg)
-    dropped = np.moveaxis(np.concatenate([features[:, None], units], axis=1) == 0, 1, 0)
-    rates, error = [0.6, 0.3, 0.3], 2.5 / (draws * N_H) ** 0.5
+    features, units, states = jax.jit(jax.vmap(masks, (0, None)), static_argnums=1)(keys, cfg)
+    dropped = np.moveaxis(np.concatenate([features[:, None], units, states], axis=1) == 0, 1, 0)
+    rates, error = [0.6, 0.3, 0.3, 0.5, 0.5], 2.5 / (draws * N_H) ** 0.5
     np.testing.assert_allclose(dropped.mean(axis=(1, 2)), rates, atol=error)
-    for one, other in itertools.combinations(range(3), 2):
+    for one, other in itertools.combinations(range(5), 2):
         both = (dropped[one] & dropped[other]).mean()
         assert abs(both - rates[one] * rates[other]) < error, (one, other)
 

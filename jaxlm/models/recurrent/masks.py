@@ -1,0 +1,46 @@
+"""What is dropped in training: of the features, of what layers give, and of what they read of their own state.
+
+Each is drawn once for a window, and equal for all of its events.
+
+Source: Gal and Ghahramani 2016, "A theoretically grounded application of dropout in recurrent neural networks".
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxlm.objectives.dropout import dropout
+
+STATES = 1  # folded into a layer's key for what is dropped of its state
+
+
+class Masks(NamedTuple):
+    """Factors of a window: of the features, [N_f], and of each layer's units, [layers, N_h].
+
+    units: as what follows the layer reads them; states: as the layer itself does at the next event.
+    """
+
+    features: Array
+    units: Array
+    states: Array
+
+
+def masks(key: Array | None, config: Any) -> Masks:
+    """Draw what is dropped in a window; without a key, nothing. config: of the network."""
+    number = 1 + config.num_layers
+    of_features, *of_units = [None] * number if key is None else jax.random.split(key, number)
+    of_states = [None if each is None else jax.random.fold_in(each, STATES) for each in of_units]
+    units = jnp.ones(config.num_hidden)
+    return Masks(
+        features=dropout(jnp.ones(config.num_features), of_features, config.feature_dropout),
+        units=jnp.stack([dropout(units, each, config.dropout) for each in of_units]),
+        states=jnp.stack([dropout(units, each, config.recurrent_dropout) for each in of_states]),
+    )
+
+
+def without(p: Any, kept: Array, config: Any) -> Any:
+    """Return a cell's parameters, by which it reads its units times `kept`, [N_h], at the next event."""
+    of_state = {name: p[name] for name in (f"h{gate}" for gate in config.cell.gates)}
+    return {**p, **{name: {**each, "kernel": kept[:, None] * each["kernel"]} for name, each in of_state.items()}}

@@ -30,7 +30,6 @@ ALPHA = 0.05
 EXACT = 50  # samples in both, up to which the exact test is made
 RESAMPLES = 2000  # of an interval of a ratio
 NOT_COMPARED = ("left out", "memory")  # beginnings of settings: peers not installed; whose memory was measured
-OPTIONS = "options"  # of the model, among the settings
 TRAINING = "training"  # the table of speeds of training, one for each model or workload
 # what the names of columns of speeds have in them; a table of seconds has it in its title
 RATE, TIME = re.compile(r"/s\b|per second"), re.compile(r"\bseconds\b|^s\b")
@@ -144,8 +143,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], Measurement
 
 def measurements(found: Mapping[str, Any]) -> Iterator[Measurement]:
     """Yield the speeds of a record: those of models or workloads, or those of a table's cells that are over rounds."""
-    data = {f"data, {key}": value for key, value in (found.get("data") or {}).items()}
-    of_table = {**data, **{key: found.get(key) for key in ("scale", "recipe")}}
+    data = {"name": None, **(found.get("data") or {})}
+    of_table = {f"data, {key}": value for key, value in data.items()} | {
+        key: found.get(key) for key in ("scale", "recipe")
+    }
     for row in found.get("rows", ()):
         timed = {column: cell for column, cell in row["cells"].items() if cell.get("over") == "rounds"}
         for column, cell in timed.items():
@@ -306,9 +307,9 @@ def _unequal(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 
 def _other_setting(one: Measurement, other: Measurement) -> list[str]:
-    """Say which settings differ; options, which records of earlier versions lack, only where both have them."""
-    lacking = {OPTIONS} - (one.setting.keys() & other.setting.keys())
-    return _unequal(*({key: each.setting[key] for key in each.setting if key not in lacking} for each in (one, other)))
+    """Say which settings differ, of those that both have: others are of further comparisons, or of other versions."""
+    both = one.setting.keys() & other.setting.keys()
+    return _unequal(*({key: value for key, value in each.setting.items() if key in both} for each in (one, other)))
 
 
 def settings_in_words(rows: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -50,7 +50,7 @@ def record(
     for name in ("lbl", "pmf", "rbm"):
         faster = speedups.get(name, 1.0)
         figures[name] = {
-            "setting": {"model": name},
+            "setting": {"model": name, "data": "ratings"},
             "tables": {
                 "training": {
                     name: {"words/s": samples(1e5 * faster), "operations of an event": 5},
@@ -159,9 +159,9 @@ def test_another_setting_is_not_judged(tmp_path: Path) -> None:
     }
 
 
-def test_options_that_one_record_lacks_are_not_compared(tmp_path: Path) -> None:
+def test_settings_that_one_record_lacks_are_not_compared(tmp_path: Path) -> None:
     one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1)
-    changed(other, lambda found: found["figures"]["lbl"]["setting"].update(options=["decay 1"]))
+    changed(other, lambda found: found["figures"]["lbl"]["setting"].update(options=["decay 1"], budget="of peers"))
     assert comparison.OTHER not in verdicts(one, other).values()
     (result,) = comparison.compare([one, other])
     assert result["mean"]["of"] == 3

@@ -59,7 +59,7 @@ class Config(output.Options, TopicOptions):
     dropout: float = option(0.0, "share of each layer's units that is dropped in training", below=1)
     feature_dropout: float = option(0.0, "share of the features that is dropped in training", below=1)
     recurrent_dropout: float = option(
-        0.0, "share of each layer's units that its next state is computed without", below=1
+        0.0, "share of a layer's units that are not read for its next state in training", below=1
     )
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "the state runs on across line ends")

@@ -194,7 +194,7 @@ def suite(args: argparse.Namespace) -> None:
     seconds = args.seconds or (workloads.QUICK if args.quick else workloads.WINDOW)
     result = workloads.run(names, precisions, seconds, args.batch_size, args.devices, args.out, args.scaling)
     _print_figures("suite", scorecard.summary(result))
-    print(f"{scorecard.SHARE[0].upper()}{scorecard.SHARE[1:]}.")
+    print(scorecard.SHARE)
     if args.json:
         command.print_json(result)
 

@@ -16,7 +16,7 @@ precision and the device's limits are measured in turn. A share is of a limit, m
 workload's formula asks for; what fits into a cache can come above the limit of large arrays. Errors are those of a few
 steps, relative to float64 on a CPU: of their mean loss, and of how they move the parameters. suite.json has all
 samples; `python -m benchmarks compare` compares such records, of one machine or of several."""
-SHARE = "a share is of the limit for large arrays, which data in a cache can exceed"
+SHARE = "A share is of the limit for large arrays, which data in a cache can exceed."
 PICTURE = "suite.png"
 SHARES = ("share of the matrix rate", "share of the rate of rows", "share of the copy bandwidth")
 

@@ -42,7 +42,7 @@ BINDING = (0.5, 1.1)
 
 
 def swept(asked: Sequence[str] | None = None) -> Sequence[str]:
-    """Return the precisions that are asked for, by default those that its users choose on this platform.
+    """Return the precisions that are asked for, by default those that are usual on this platform.
 
     Raises:
         UserError: the platform has no matrix products in one of them.

@@ -1,6 +1,6 @@
-"""What is dropped in training: of the features, of what layers give, and of what they read of their own state.
+"""What is dropped in training: words, features, of what layers give, and of what they read of their own state.
 
-Each is drawn once for a window, and equal for all of its events.
+Each is drawn once for a window, and equal for all of its events; a word is dropped wherever it is in the window.
 
 Source: Gal and Ghahramani 2016, "A theoretically grounded application of dropout in recurrent neural networks".
 """
@@ -11,9 +11,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxfit.draws import uniform
 from jaxlm.objectives.dropout import dropout
 
 STATES = 1  # folded into a layer's key for what is dropped of its state
+WORDS = 1  # folded into the features' key for the words that are dropped
 
 
 class Masks(NamedTuple):
@@ -38,6 +40,15 @@ def masks(key: Array | None, config: Any) -> Masks:
         units=jnp.stack([dropout(units, each, config.dropout) for each in of_units]),
         states=jnp.stack([dropout(units, each, config.recurrent_dropout) for each in of_states]),
     )
+
+
+def words(key: Array | None, before: Array, config: Any) -> Array:
+    """Return the factors of a window's feature vectors, those of the words `before`, int32 [...]: 0 where dropped."""
+    if key is None:
+        return jnp.ones(before.shape)
+    of_features, *_ = jax.random.split(key, 1 + config.num_layers)
+    kept = uniform(jax.random.fold_in(of_features, WORDS), before) < 1 - config.word_dropout
+    return jnp.where(kept, 1 / (1 - config.word_dropout), 0.0)
 
 
 def without(p: Any, kept: Array, config: Any) -> Any:

@@ -31,7 +31,7 @@ from jaxfit.tables import rows_of
 from jaxlm.context_model import PERPLEXITY
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
 from jaxlm.models.recurrent.layer import Cell, State, layer
-from jaxlm.models.recurrent.masks import masks, without
+from jaxlm.models.recurrent.masks import masks, without, words
 from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, texts, with_topics
 from jaxlm.objectives import output, sampled
 from jaxlm.objectives.word_tree import WORD_TREE
@@ -60,6 +60,9 @@ class Config(output.Options, TopicOptions):
     feature_dropout: float = option(0.0, "share of the features that is dropped in training", below=1)
     recurrent_dropout: float = option(
         0.0, "share of a layer's units that are not read for its next state in training", below=1
+    )
+    word_dropout: float = option(
+        0.0, "share of words whose feature vectors are 0 throughout a window in training", below=1
     )
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "the state runs on across line ends")
@@ -151,7 +154,8 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
     def event(states: tuple[State, ...], given: Windows) -> tuple[tuple[State, ...], Array]:
         before, word, first, aux, topics = given
         fresh = first & (not config.across_lines)
-        x, after = with_topics(params.R[before] * dropped.features, topics), []
+        x = params.R[before] * dropped.features * words(key, before, config)
+        x, after = with_topics(x, topics), []
         for p, state, factor, kept in zip(params.cells, states, dropped.units, dropped.states, strict=True):
             begun = jax.tree.map(lambda s: jnp.where(fresh, 0.0, s), state)
             new, x = cell.apply({"params": without(p, kept, config)}, begun, x)
@@ -188,6 +192,9 @@ def hidden(
     dropped = None if keys is None else jax.vmap(masks, (0, None))(keys, config)
     if dropped is not None and config.feature_dropout:
         vectors = vectors * dropped.features[:, None]
+    if keys is not None and config.word_dropout:
+        factors = jax.vmap(words, (0, 0, None))(keys, windows.before, config)
+        vectors = vectors * factors[..., None]
     x, after = jnp.swapaxes(with_topics(vectors, windows.topics), 0, 1), []
     real, fresh = windows.word.T >= 0, windows.first.T & (not config.across_lines)
     for number, (p, state) in enumerate(zip(params.cells, states, strict=True)):

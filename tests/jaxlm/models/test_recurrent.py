@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 from jaxfit.errors import UserError
 from jaxfit.program import Carried
 from jaxlm.models.recurrent import gru, lstm, network, rnn
-from jaxlm.models.recurrent.masks import masks
+from jaxlm.models.recurrent.masks import masks, words
 from jaxlm.models.recurrent.windows import texts
 
 N_W, D, N_H, T, B, EOS = 9, 4, 5, 6, 3, 0
@@ -156,9 +156,10 @@ def test_units_equal_those_of_pytorch(name):
 
 
 @each
-def test_what_is_dropped_of_states_equals_the_specification(float64, name):
+@pytest.mark.parametrize("more", [{"recurrent_dropout": 0.4}, {"word_dropout": 0.5}])
+def test_what_is_dropped_of_states_and_words_equals_the_specification(float64, name, more):
     """In the losses and gradients; also in those of a cell that keeps a part of its state as it is."""
-    cfg = config(name, recurrent_dropout=0.4, dropout=0.2)
+    cfg = config(name, dropout=0.2, **more)
     p, (given, _) = random_params(cfg), random_given(cfg)
     weight, keys = jnp.array([0.5, 2.0, 1.0]), jax.random.split(jax.random.key(3), B)
 
@@ -195,6 +196,21 @@ def test_features_and_the_units_of_each_layer_are_dropped_by_rates_of_their_own_
     for one, other in itertools.combinations(range(5), 2):
         both = (dropped[one] & dropped[other]).mean()
         assert abs(both - rates[one] * rates[other]) < error, (one, other)
+
+
+def test_a_word_is_dropped_wherever_it_is_in_a_window_and_independently_of_features():
+    """Over 4,000 windows, within 5 standard errors; what is kept is divided by its share."""
+    cfg, draws = config("rnn", num_features=N_H, feature_dropout=0.5, word_dropout=0.3), 4000
+    keys, before = jax.random.split(jax.random.key(0), draws), jnp.array([3, 1, 3, 0])
+    found = np.asarray(jax.jit(jax.vmap(words, (0, None, None)), static_argnums=2)(keys, before, cfg))
+    np.testing.assert_array_equal(found[:, 0], found[:, 2])
+    np.testing.assert_allclose(np.unique(found), [0, 1 / 0.7], rtol=1e-6)
+    dropped, error = found == 0, 2.5 / draws**0.5
+    np.testing.assert_allclose(dropped.mean(axis=0), 0.3, atol=error)
+    features = jax.jit(jax.vmap(masks, (0, None)), static_argnums=1)(keys, cfg).features[:, 0] == 0
+    for one, other, rates in ((0, 1, 0.09), (0, 3, 0.09), (1, 3, 0.09)):
+        assert abs((dropped[:, one] & dropped[:, other]).mean() - rates) < error
+    assert abs((dropped[:, 0] & features).mean() - 0.15) < error
 
 
 def test_features_are_as_many_as_units_unless_they_are_given():

@@ -207,10 +207,11 @@ def test_a_word_is_dropped_wherever_it_is_in_a_window_and_independently_of_featu
     np.testing.assert_allclose(np.unique(found), [0, 1 / 0.7], rtol=1e-6)
     dropped, error = found == 0, 2.5 / draws**0.5
     np.testing.assert_allclose(dropped.mean(axis=0), 0.3, atol=error)
-    features = jax.jit(jax.vmap(masks, (0, None)), static_argnums=1)(keys, cfg).features[:, 0] == 0
-    for one, other, rates in ((0, 1, 0.09), (0, 3, 0.09), (1, 3, 0.09)):
-        assert abs((dropped[:, one] & dropped[:, other]).mean() - rates) < error
-    assert abs((dropped[:, 0] & features).mean() - 0.15) < error
+    for one, other in itertools.combinations((0, 1, 3), 2):
+        assert abs((dropped[:, one] & dropped[:, other]).mean() - 0.09) < error
+    features = jax.jit(jax.vmap(masks, (0, None)), static_argnums=1)(keys, cfg).features == 0
+    for place, word in enumerate(before):
+        assert abs((dropped[:, place] & features[:, word]).mean() - 0.15) < error
 
 
 def test_features_are_as_many_as_units_unless_they_are_given():

@@ -184,8 +184,9 @@ TABLES = {
             _ptb,
             "Mixtures are with the interpolated KN5, the last one of all models. At the scales cpu and full, the NPLM, "
             "LBL and NLBL have 100 features and a context of 5 words, the RNN, LSTM and GRU 300 units; "
-            "the NLBL adds its hidden layer to the linear prediction of the LBL. The RNN is trained by importance "
-            "sampling, as its recipe says, the others by the softmax over all words, by which all are evaluated. The "
+            "the NLBL adds its hidden layer to the linear prediction of the LBL. Recurrent networks are trained by "
+            "importance sampling, as their recipes say, the others by the softmax over all words, by which all are "
+            "evaluated. The "
             "published mixtures are of proportions that the slides do not state; they do not say which epochs were "
             f"chosen by what. {TIMES}",
             _ptb_claims, published="Mirowski 2014 (Penn Treebank; LSTM of 2 × 200 units: Zaremba et al. 2014)",

@@ -39,9 +39,12 @@ class Config(network.Config):
 
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (
-        Recipe(optimizer="adam", batch_size=32, epochs=40, rate={"*": 3e-3}, decay={"*": 0.0}, anneal=True),
-        {"num_hidden": 300, "dropout": 0.5, "feature_dropout": 0.3},
+        Recipe(optimizer="adam", batch_size=32, epochs=40, rate={"*": 3e-3}, decay={"*": 1e-2}, anneal=True),
+        {
+            "num_hidden": 300, "tied": True, "dropout": 0.5, "feature_dropout": 0.3, "recurrent_dropout": 0.3,
+            "word_dropout": 0.1, "objective": "importance", "num_noise": 1000, "shared_noise": True,
+        },
     ),
-}
+}  # fmt: skip
 
 MODEL = network.model("lstm", "a long short-term memory network", "Hochreiter and Schmidhuber 1997", Config, RECIPES)

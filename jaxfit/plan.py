@@ -47,10 +47,12 @@ def choose(
     if name not in recipes and (recipes or name != "tuned"):
         raise UserError(f"there is no recipe {name!r}", do=suggestion(str(name), recipes or ["tuned"]))
     if not recipes:
+        _require_consistent(of_config, config)
         return of_config, None
     recipe, overrides = recipes[name]
     fields = {**overrides, **of_config}
     _require_effect(of_config, fields, config)
+    _require_consistent(fields, config)
     if recipe is None:
         return fields, None
     chosen = fields_of(given, type(recipe))
@@ -68,6 +70,15 @@ def require_stops(recipe: Any, given: Collection[str]) -> None:
         if name in given and isinstance(recipe, Recipe) and recipe.anneal:
             what = "no effect where the rate falls as a cosine: all epochs are run"
             raise UserError(what, f"--{name}", "leave it out, or give --no-anneal")
+
+
+def _require_consistent(fields: Mapping[str, Any], config: type) -> None:
+    """Raise the UserError of a Config whose values do not fit each other, before data are read.
+
+    What only data decide, fields without a default, is 2 meanwhile.
+    """
+    unknown = [f.name for f in dataclasses.fields(config) if f.default is f.default_factory is dataclasses.MISSING]
+    config(**{**dict.fromkeys(unknown, 2), **fields})
 
 
 def _require_effect(given: Collection[str], fields: Mapping[str, Any], config: type) -> None:

@@ -26,7 +26,7 @@ LEAST = -1e6  # log10 of no probability: finite, so that its weight may be zero
 WEIGHTS = {
     "acoustic-scale": ("acoustic", 1.0, 0.0, "acoustic scores"),
     "lm-weight": ("model", 8.0, 0.0, "log10 P under the model"),
-    "word-penalty": ("words", 0.0, -math.inf, "the number of words"),
+    "word-penalty": ("words", 0.0, -math.inf, "the number of words; below 0, fewer are preferred"),
     "recogniser-weight": ("recogniser", 0.0, 0.0, "the recogniser's own language model score"),
 }
 
@@ -55,7 +55,10 @@ def add_rescore(parser: Parser) -> None:
     columns = ", ".join(rescoring.COLUMNS)
     parser.add_argument("nbest", metavar="NBEST", help=f"table of hypotheses, with columns {columns}")
     parser.add_argument("--references", metavar="FILE", help="an utterance and its words in each line, to count errors")
-    parser.add_argument("--noise", metavar="FILE", help="words that are neither scored nor errors, such as [laugh]")
+    parser.add_argument(
+        "--noise", metavar="FILE",
+        help="words such as [laugh], which the model does not score and which are no errors; they stay in nwords",
+    )  # fmt: skip
     for name, (_, default, low, what) in WEIGHTS.items():
         parser.add_argument(
             f"--{name}", type=options.number(f"--{name}", float, low=low), default=default, metavar="X",

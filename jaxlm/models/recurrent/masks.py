@@ -1,4 +1,4 @@
-"""What is dropped in training: words, features, of what layers give, and of what they read of their own state.
+"""Masks of dropout in recurrent networks: of words, features, each layer's units, and what it reads of its own state.
 
 Each is drawn once for a window, and equal for all of its events; a word is dropped wherever it is in the window.
 
@@ -29,7 +29,7 @@ class Masks(NamedTuple):
     states: Array
 
 
-def masks(key: Array | None, config: Any) -> Masks:
+def draw_masks(key: Array | None, config: Any) -> Masks:
     """Draw what is dropped in a window; without a key, nothing. config: of the network."""
     number = 1 + config.num_layers
     of_features, *of_units = [None] * number if key is None else jax.random.split(key, number)
@@ -42,7 +42,7 @@ def masks(key: Array | None, config: Any) -> Masks:
     )
 
 
-def words(key: Array | None, before: Array, config: Any) -> Array:
+def word_mask(key: Array | None, before: Array, config: Any) -> Array:
     """Return the factors of a window's feature vectors, those of the words `before`, int32 [...]: 0 where dropped."""
     if key is None:
         return jnp.ones(before.shape)
@@ -51,7 +51,7 @@ def words(key: Array | None, before: Array, config: Any) -> Array:
     return jnp.where(kept, 1 / (1 - config.word_dropout), 0.0)
 
 
-def without(p: Any, kept: Array, config: Any) -> Any:
+def mask_state(p: Any, kept: Array, config: Any) -> Any:
     """Return a cell's parameters, by which it reads its units times `kept`, [N_h], at the next event."""
     of_state = {name: p[name] for name in (f"h{gate}" for gate in config.cell.gates)}
     return {**p, **{name: {**each, "kernel": kept[:, None] * each["kernel"]} for name, each in of_state.items()}}

@@ -31,7 +31,7 @@ from jaxfit.tables import rows_of
 from jaxlm.context_model import PERPLEXITY
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
 from jaxlm.models.recurrent.layer import Cell, State, layer
-from jaxlm.models.recurrent.masks import masks, without, words
+from jaxlm.models.recurrent.masks import draw_masks, mask_state, word_mask
 from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, texts, with_topics
 from jaxlm.objectives import output, sampled
 from jaxlm.objectives.word_tree import WORD_TREE
@@ -146,7 +146,7 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
 
     With an objective that draws noise, it is the sum of its losses.
     """
-    cell, dropped = config.cell.module(config.num_hidden), masks(key, config)
+    cell, dropped = config.cell.module(config.num_hidden), draw_masks(key, config)
     windows, whole = example.batch, None
     if not sampled.is_sampled(config):  # what else an objective needs is not of single events
         windows, whole = windows._replace(aux=None), windows.aux
@@ -154,11 +154,11 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
     def event(states: tuple[State, ...], given: Windows) -> tuple[tuple[State, ...], Array]:
         before, word, first, aux, topics = given
         fresh = first & (not config.across_lines)
-        x = params.R[before] * dropped.features * words(key, before, config)
+        x = params.R[before] * dropped.features * word_mask(key, before, config)
         x, after = with_topics(x, topics), []
         for p, state, factor, kept in zip(params.cells, states, dropped.units, dropped.states, strict=True):
             begun = jax.tree.map(lambda s: jnp.where(fresh, 0.0, s), state)
-            new, x = cell.apply({"params": without(p, kept, config)}, begun, x)
+            new, x = cell.apply({"params": mask_state(p, kept, config)}, begun, x)
             x = x * factor
             after.append(jax.tree.map(lambda n, s: jnp.where(word >= 0, n, s), new, state))
         nats = output.loss(vectors_of(params), params.b, params.head, x, jnp.maximum(word, 0), aux or whole, config)
@@ -189,11 +189,11 @@ def hidden(
         What the softmax reads of each event, [B, T, N_h], and the states after the windows.
     """
     windows, states = given
-    dropped = None if keys is None else jax.vmap(masks, (0, None))(keys, config)
+    dropped = None if keys is None else jax.vmap(draw_masks, (0, None))(keys, config)
     if dropped is not None and config.feature_dropout:
         vectors = vectors * dropped.features[:, None]
     if keys is not None and config.word_dropout:
-        factors = jax.vmap(words, (0, 0, None))(keys, windows.before, config)
+        factors = jax.vmap(word_mask, (0, 0, None))(keys, windows.before, config)
         vectors = vectors * factors[..., None]
     x, after = jnp.swapaxes(with_topics(vectors, windows.topics), 0, 1), []
     real, fresh = windows.word.T >= 0, windows.first.T & (not config.across_lines)

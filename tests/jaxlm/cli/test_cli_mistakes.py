@@ -67,6 +67,7 @@ TRAIN_MISTAKES = {
     "no such option": ("lbl --train {ok} --foo 3", "there is no option --foo (jaxlm train lbl) - see jaxlm train lbl"),
     "option of another model": ("kn --train {ok} --copies 2", "there is no option --copies"),
     "opposite options": ("kn --train {ok} --backoff --interpolated", "not allowed with"),
+    "options that contradict, before data": ("lstm --train {bad}/nothing.txt --objective tree", "give --no-tied"),
     "two vocabularies": ("kn --train {ok} --vocab-size 9 --min-count 2", "not allowed with"),
     "no number": ("kn --train {ok} --order three", "(--order)"),
     "unknown model": ("knn --train {ok}", "there is no model 'knn' (jaxlm train) - did you mean kn?"),

@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 from jaxfit.errors import UserError
 from jaxfit.program import Carried
 from jaxlm.models.recurrent import gru, lstm, network, rnn
-from jaxlm.models.recurrent.masks import masks, words
+from jaxlm.models.recurrent.masks import draw_masks, word_mask
 from jaxlm.models.recurrent.windows import texts
 
 N_W, D, N_H, T, B, EOS = 9, 4, 5, 6, 3, 0
@@ -131,8 +131,7 @@ def test_gradients_are_those_of_differentiating_the_loop(float64, name):
 
 @each
 def test_units_equal_those_of_pytorch(name):
-    if name == "rnn":
-        pytest.skip("PyTorch's RNN has no sigmoid units")
+    """Sigmoid units, which PyTorch does not have, are (1 + y) / 2 of its units y, as σ(a) = (1 + tanh(a / 2)) / 2."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     cfg = config(name)
     p, (given, _) = random_params(cfg), random_given(cfg)
@@ -140,19 +139,24 @@ def test_units_equal_those_of_pytorch(name):
     for layer, of_cell in enumerate(p.cells):
         for side, kind in (("i", "ih"), ("h", "hh")):
             parts = [of_cell[f"{side}{gate}"] for gate in cfg.cell.gates]
-            for what, values in (
-                ("weight", np.concatenate([part["kernel"].T for part in parts])),
-                ("bias", np.concatenate([part.get("bias", np.zeros(N_H)) for part in parts])),
-            ):
+            weight = np.concatenate([part["kernel"].T for part in parts])
+            bias = np.concatenate([part.get("bias", np.zeros(N_H)) for part in parts])
+            if name == "rnn":
+                weight, bias = weight / 2, bias / 2
+                if side == "h" or layer > 0:  # read units
+                    weight, bias = weight / 2, bias + weight.sum(axis=1) / 2
+            for what, values in (("weight", weight), ("bias", bias)):
                 getattr(theirs, f"{what}_{kind}_l{layer}").data = torch.tensor(values, dtype=torch.float32)
     start = [np.stack([jax.tree.leaves(state)[k] for state in given.carry]) for k in range(1 + (name == "lstm"))]
+    start = [2 * s - 1 if name == "rnn" else s for s in start]
     state = [torch.tensor(s, dtype=torch.float32) for s in reversed(start)]  # PyTorch: units first
     whole = given.batch._replace(word=np.maximum(given.batch.word, 0))
     found, _ = theirs(
         torch.tensor(p.R[given.batch.before], dtype=torch.float32), tuple(state) if name == "lstm" else state[0]
     )
     ours, _ = hidden(jax.tree.map(jnp.float32, p), Carried(whole, given.carry), None, cfg)
-    np.testing.assert_allclose(ours, found.detach().numpy(), atol=1e-5)
+    found = found.detach().numpy()
+    np.testing.assert_allclose(ours, (1 + found) / 2 if name == "rnn" else found, atol=1e-5)
 
 
 @each
@@ -189,7 +193,7 @@ def test_features_and_the_units_of_each_layer_are_dropped_by_rates_of_their_own_
     rates = {"dropout": 0.3, "feature_dropout": 0.6, "recurrent_dropout": 0.5}
     cfg, draws = config("rnn", num_features=N_H, **rates), 4000
     keys = jax.random.split(jax.random.key(0), draws)
-    features, units, states = jax.jit(jax.vmap(masks, (0, None)), static_argnums=1)(keys, cfg)
+    features, units, states = jax.jit(jax.vmap(draw_masks, (0, None)), static_argnums=1)(keys, cfg)
     dropped = np.moveaxis(np.concatenate([features[:, None], units, states], axis=1) == 0, 1, 0)
     rates, error = [0.6, 0.3, 0.3, 0.5, 0.5], 2.5 / (draws * N_H) ** 0.5
     np.testing.assert_allclose(dropped.mean(axis=(1, 2)), rates, atol=error)
@@ -202,14 +206,14 @@ def test_a_word_is_dropped_wherever_it_is_in_a_window_and_independently_of_featu
     """Over 4,000 windows, within 5 standard errors; what is kept is divided by its share."""
     cfg, draws = config("rnn", num_features=N_H, feature_dropout=0.5, word_dropout=0.3), 4000
     keys, before = jax.random.split(jax.random.key(0), draws), jnp.array([3, 1, 3, 0])
-    found = np.asarray(jax.jit(jax.vmap(words, (0, None, None)), static_argnums=2)(keys, before, cfg))
+    found = np.asarray(jax.jit(jax.vmap(word_mask, (0, None, None)), static_argnums=2)(keys, before, cfg))
     np.testing.assert_array_equal(found[:, 0], found[:, 2])
     np.testing.assert_allclose(np.unique(found), [0, 1 / 0.7], rtol=1e-6)
     dropped, error = found == 0, 2.5 / draws**0.5
     np.testing.assert_allclose(dropped.mean(axis=0), 0.3, atol=error)
     for one, other in itertools.combinations((0, 1, 3), 2):
         assert abs((dropped[:, one] & dropped[:, other]).mean() - 0.09) < error
-    features = jax.jit(jax.vmap(masks, (0, None)), static_argnums=1)(keys, cfg).features == 0
+    features = jax.jit(jax.vmap(draw_masks, (0, None)), static_argnums=1)(keys, cfg).features == 0
     for place, word in enumerate(before):
         assert abs((dropped[:, place] & features[:, word]).mean() - 0.15) < error
 

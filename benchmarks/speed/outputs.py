@@ -23,6 +23,7 @@ OUTPUTS: dict[str, dict[str, Any]] = {
     "tree": {"objective": "tree"},
     "NCE": {"objective": "nce"},
     "NCE, shared noise": {"objective": "nce", "shared_noise": True},
+    "importance, shared noise": {"objective": "importance", "shared_noise": True},
 }
 LIMITS = f"{limits.LIMITS} in the rounds of these"
 

@@ -169,7 +169,7 @@ def train(args: argparse.Namespace, task: Task, data_of: Callable[[], tuple[Data
     ):
         data, rated = data_of()
         note(args, *_cost_of_levels(record, data, plan.config))
-        with training_options.stoppable(place, task.resumable):
+        with training_options.stoppable(place, out if task.resumable else None):
             trained = training.train(
                 args.model, data, out, recipe=plan.recipe, config=plan.config, rated=rated, seed=plan.seed,
                 run=plan.run, solver=fitting.name,

@@ -188,17 +188,22 @@ def folder(
 
 
 @contextmanager
-def stoppable(out: Path, resumable: bool) -> Iterator[None]:
-    """After a signal within, say what was saved and how to go on; out: the folder that the user gave."""
+def stoppable(place: Path, work: Path | None) -> Iterator[None]:
+    """After a signal within, say what was saved and how to go on.
+
+    Args:
+        place: The folder of `--out`.
+        work: The folder in which the training saves its state; None: it cannot be resumed.
+    """
     advice = "give the same command with --resume to go on"
     try:
         yield
     except KeyboardInterrupt as stop:
         if isinstance(stop, Interrupted):
             processes.anywhere(False)  # no process leaves before process 0 has saved
-            said = f", all is saved ({out}) - {advice}"
-        elif resumable:  # outside the epochs: in building a structure, in compiling
-            said = f" ({out}) - {advice} from what is saved"
+            said = f", all is saved ({place}) - {advice}"
+        elif work is not None and replacement.has_saved(work):  # in building a structure, in compiling
+            said = f" ({place}) - {advice} from what is saved"
         else:
             said = " - give the same command again to begin anew"
         raise Stopped(stop, said) from None

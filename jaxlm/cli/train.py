@@ -155,7 +155,7 @@ def train(args: argparse.Namespace, task: Task, data_of: Callable[[Path], Texts 
     ) as out:
         out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
         texts = data_of(out)
-        with training_options.stoppable(place, task.resumable):
+        with training_options.stoppable(place, out if task.resumable else None):
             trained = training.train(
                 args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
                 initial=getattr(args, "init", None), seed=plan.seed, run=plan.run,

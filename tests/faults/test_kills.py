@@ -56,7 +56,8 @@ def kill(process: subprocess.Popen, sent: signal.Signals, moment: str, delay: fl
         assert len(lines) == 1, rest
         assert lines[0].startswith(f"jaxlm: stopped by {name}")
         # before the training proper, or after it, there is nothing to go on with
-        assert "--resume to go on" in lines[0] or lines[0] == f"jaxlm: stopped by {name}"
+        anew = f"jaxlm: stopped by {name} - give the same command again to begin anew"
+        assert "--resume to go on" in lines[0] or lines[0] in (f"jaxlm: stopped by {name}", anew)
     assert time.monotonic() - began < SECONDS
     return True
 

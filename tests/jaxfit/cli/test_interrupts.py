@@ -117,6 +117,26 @@ with interrupts.one_line("jaxlm", True):
     assert (done.returncode, done.stderr) == (130, "jaxlm: stopped by Ctrl-C\n")
 
 
+def test_a_command_that_was_stopped_ends_without_python_s_finalization():
+    """In which XLA crashes where a thread still compiles."""
+    done = run_watched("""
+import atexit
+from jaxfit.cli import command
+from jaxfit.cli.parser import Parser
+def build():
+    parser = Parser("tool")
+    parser.set_defaults(run=lambda args: time.sleep(9))
+    return parser
+atexit.register(print, "finalized")
+sys.argv = ["tool"]
+with interrupts.one_line("tool", True):
+    send(signal.SIGINT, 0.5)
+    print("a result")
+    sys.exit(command.run("tool", build))
+""")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "a result\n", "tool: stopped by Ctrl-C\n")
+
+
 def test_an_error_of_the_program_itself_is_shown_after_a_signal():
     done = run_watched("""
 with interrupts.one_line("jaxlm", True):

@@ -10,11 +10,12 @@ from jaxfit.cli.command import Stopped
 from jaxfit.cli.training_options import print_end, stoppable
 from jaxfit.errors import Interrupted
 from jaxfit.process.signals import Signalled
+from jaxfit.run_dir import metadata
 from jaxfit.run_dir.run import Trained
 
 
 @pytest.mark.parametrize(
-    ("raised", "resumable", "said"),
+    ("raised", "saved", "said"),
     [
         (Interrupted(), True, r"by Ctrl-C, all is saved \(out\) - give the same command with --resume to go on$"),
         (Interrupted(signal.SIGTERM), True, r"by SIGTERM, all is saved \(out\) - give the same command with --resume"),
@@ -22,10 +23,14 @@ from jaxfit.run_dir.run import Trained
         (Signalled(signal.SIGTERM), False, "stopped by SIGTERM - give the same command again to begin anew"),
         (KeyboardInterrupt, True, r"\(out\) - give the same command with --resume to go on from what is saved"),
         (KeyboardInterrupt, False, "give the same command again to begin anew"),
+        (KeyboardInterrupt, None, "give the same command again to begin anew"),
     ],
 )
-def test_a_signal_says_how_to_go_on(raised, resumable, said):
-    with pytest.raises(Stopped, match=said), stoppable(Path("out"), resumable):
+def test_a_signal_says_how_to_go_on(raised, saved, said, tmp_path):
+    """saved: whether anything has been; None: the training cannot be resumed."""
+    if saved:
+        (tmp_path / metadata.PARAMETERS).mkdir()
+    with pytest.raises(Stopped, match=said), stoppable(Path("out"), None if saved is None else tmp_path):
         raise raised
 
 

@@ -35,10 +35,10 @@ class Config(network.Config):
 
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (
-        Recipe(optimizer="adam", batch_size=32, epochs=30, rate={"*": 3e-3}, decay={"*": 0.0}, anneal=True),
+        Recipe(optimizer="adam", batch_size=32, epochs=24, rate={"*": 3e-3}, decay={"*": 1e-2}, anneal=True),
         {
-            "num_hidden": 300, "tied": True, "dropout": 0.5, "feature_dropout": 0.3,
-            "objective": "importance", "num_noise": 500, "shared_noise": True,
+            "num_hidden": 400, "tied": True, "dropout": 0.35, "feature_dropout": 0.2, "word_dropout": 0.1,
+            "objective": "importance", "num_noise": 1000, "shared_noise": True,
         },
     ),
 }  # fmt: skip

@@ -89,6 +89,7 @@ def _require_effect(given: Collection[str], fields: Mapping[str, Any], config: t
             other, values = all_fields[name].metadata["only_with"]
             value = fields.get(other, all_fields[other].default)
             if value not in values:
-                needed = f"--{other.replace('_', '-')} {' or '.join(values)}"
+                listed = f"of {values[0]} or more" if isinstance(values, range) else " or ".join(values)
+                needed = f"--{other.replace('_', '-')} {listed}"
                 what = f"no effect with the {other.replace('_', ' ')} {value}"
                 raise UserError(what, f"--{name.replace('_', '-')}", f"leave it out, or give {needed}")

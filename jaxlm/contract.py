@@ -274,7 +274,8 @@ class LanguageModel(Record):
         needed, of_config = self.structure_of(config), {field.name for field in fields(self.config)}
         for structure in self.structures:
             for name in fields_of(given, structure.options).keys() - of_config if structure is not needed else ():
-                what = f"the objective {config.get('objective', 'softmax')} has no {structure.name}"
+                objective = config.get("objective", getattr(self.config, "objective", None))
+                what = f"the objective {objective} has no {structure.name}"
                 raise UserError(what, f"--{name.replace('_', '-')}", "give --objective tree, or leave it out")
         if needed is None:
             return None

@@ -43,8 +43,9 @@ def safetensors(model: Model, path: Path) -> None:
     """
     if not isinstance(model.record.fitting, BySGD):
         able = ", ".join(models.having(lambda other: isinstance(other.fitting, BySGD)))
-        what = f"safetensors needs parameters that are arrays; {model.name} has none"
-        raise UserError(what, path, f"use --format arpa, or a model of {able}")
+        form = "arpa" if model.record.capability(HasNGrams) else "word2vec" if model.record.capability(Embeds) else HUB
+        what = f"safetensors is for models that are trained step by step, and not for {model.name}"
+        raise UserError(what, path, f"use --format {form}, or a model of {able}")
     from safetensors.numpy import save  # killed, its save_file leaves a temporary file of its own
 
     arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}

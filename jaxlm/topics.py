@@ -38,6 +38,7 @@ from jaxlm.contract import Structure
 FILE, VERSION = "topics.npz", 1
 STEPS, CHANGE = 100, 1e-3  # of γ: at most, and the mean change at which they end; as in scikit-learn
 EVENTS = 1024  # whose mixtures are inferred by one call, unless there are CACHED at most
+MOST = 1000  # topics
 CACHED = 16  # windows whose weights a CPU's cache holds
 TINY = float(np.finfo(np.float64).eps)  # added to the norms of φ, as in scikit-learn
 
@@ -48,11 +49,12 @@ class TopicOptions:
 
     num_topics: int = option(
         0, "topics of the words before, by latent Dirichlet allocation, whose mixture is a further input; 0: none",
-        "topics", low=0, high=1000,
+        "topics", low=0, high=MOST,
     )  # fmt: skip
     topic_window: int = option(
-        100, "what a mixture of topics is inferred from", "words and line ends before", high=10_000
-    )
+        100, "what a mixture of topics is inferred from", "words and line ends before", high=10_000,
+        only_with=("num_topics", range(1, MOST + 1)),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

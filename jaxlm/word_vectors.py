@@ -20,7 +20,7 @@ from jaxfit.run_dir.atomic import replacing
 from jaxlm.contract import Embeds, LanguageModel
 from jaxlm.ngram.model import NoConfig
 
-HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,6})[ \t\r]*\n")
+HEADER = re.compile(rb"(?:\xef\xbb\xbf)?\s*(\d{1,18})[ \t]+(\d{1,6})[ \t\r]*\n")
 LONGEST = 1 << 12  # bytes of a first line, or of a word
 DIGITS = 32  # bytes of a number as text, at most
 ADVICE = "create the file of word vectors again"

@@ -16,17 +16,18 @@ from jaxlm.export import FORMATS, HUB, OF_VECTORS, hub
 from jaxlm.model_files import load
 
 FORMS = (*FORMATS, HUB)
+READABLE = "folder of a model, an ARPA file, or a file of word vectors"
 
 
 def add_info(parser: Parser) -> None:
     """Give the parser of `jaxlm info` its options."""
-    model_command.add(parser, run_info, unfinished=False)
+    model_command.add(parser, run_info, about=READABLE, unfinished=False)
     learning_curve.add(parser)
 
 
 def add_export(parser: Parser) -> None:
     """Give the parser of `jaxlm export` its options."""
-    model_command.add(parser, run_export)
+    model_command.add(parser, run_export, about=READABLE)
     parser.add_argument(
         "--format", type=options.choice("--format", FORMS), metavar="|".join(FORMS),
         help="of the file; hub: a folder that hubs of models accept (huggingface_hub.upload_folder), of safetensors, "

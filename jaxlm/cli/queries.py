@@ -103,14 +103,15 @@ def run_sample(args: argparse.Namespace) -> None:
     prefix = model_command.reading(args, model).prepare(args.prefix).split()
     model_command.note_unknown(args, model, prefix)
     model.encode_line(prefix)  # for its errors
-    lines = []
+    result: dict[str, Any] = {"seed": args.seed, "lines": [], "ended": []}
     for number in range(args.lines):
         words, ended = sample.sentence(model, args.seed, number, args.length, prefix, args.temperature)
-        lines.append(" ".join(words) + ("" if ended else " …"))
+        result["lines"].append(" ".join(words))
+        result["ended"].append(ended)
         if not args.json:
-            print(lines[-1], flush=True)
+            print(result["lines"][-1] + ("" if ended else " …"), flush=True)
     if args.json:
-        print_answer(args, model.name, {"seed": args.seed, "lines": lines})
+        print_answer(args, model.name, result)
 
 
 def run_neighbours(args: argparse.Namespace) -> None:

@@ -53,7 +53,8 @@ def add_options(parser: Parser, model: LanguageModel) -> None:
 
         documents.add_data(parser, carves=isinstance(model.fitting, BySGD))
     else:
-        _add_text(parser, carves=isinstance(model.fitting, BySGD))
+        tested = model.capability(PredictsWords) is not None
+        _add_text(parser, carves=isinstance(model.fitting, BySGD), tested=tested)
     training_options.add_result(parser)
     if isinstance(model.fitting, BySGD):
         parser.add_argument(
@@ -68,8 +69,8 @@ def add_options(parser: Parser, model: LanguageModel) -> None:
     training_options.add(parser, model.config, model.recipes, skip=model.fields_from_data, rename=renamed)
 
 
-def _add_text(parser: Parser, carves: bool) -> None:
-    """Add the text and its vocabulary; carves: takes validation from training text."""
+def _add_text(parser: Parser, carves: bool, tested: bool) -> None:
+    """Add the text and its vocabulary; carves: takes validation from training text; tested: has a use for test text."""
     text = parser.add_argument_group("text (plain, one sentence a line, also gz, bz2, xz; - is standard input)")
     text.add_argument(
         "--train",
@@ -82,9 +83,12 @@ def _add_text(parser: Parser, carves: bool) -> None:
         "--valid", nargs="+", action="extend", metavar="FILE",
         help="validation text" + (" (default: the last 5 %% of the training text)" if carves else ""),
     )  # fmt: skip
-    text.add_argument(
-        "--test", nargs="+", action="extend", metavar="FILE", help="text to evaluate the finished model on"
-    )
+    if tested:
+        text.add_argument(
+            "--test", nargs="+", action="extend", metavar="FILE", help="text to evaluate the finished model on"
+        )
+    else:
+        parser.set_defaults(test=None)
     words = parser.add_argument_group("vocabulary").add_mutually_exclusive_group()
     words.add_argument("--vocab", metavar="FILE", help=Rare("a list of words, one a line, to which <unk> is added"))
     words.add_argument(
@@ -97,7 +101,7 @@ def _add_text(parser: Parser, carves: bool) -> None:
     )  # fmt: skip
     words.add_argument(
         "--closed-vocabulary", action="store_true",
-        help=Rare("keep all words and make no <unk>: other words are errors"),
+        help=Rare("keep all words and make no <unk>: other words are errors, unless the text has <unk> itself"),
     )  # fmt: skip
     options.add(parser.add_argument_group("reading"), Reading, switches=True)
 
@@ -137,8 +141,6 @@ def check(args: argparse.Namespace) -> Task:
     """Read what the options say; raises UserError where they are wrong, before anything is read."""
     place, model = output(args, folder=True), models.get(args.model)
     names = model.fitting.parameters if isinstance(model.fitting, BySGD) else ()
-    if args.test and model.reads == "text" and model.capability(PredictsWords) is None:
-        raise UserError(f"{model.name} predicts no words to be tested on", "--test", "leave it out")
     initial = getattr(args, "init", None)
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read

@@ -116,8 +116,8 @@ class _Reader:
             if line.strip() == b"\\data\\":
                 break
         else:
-            do = "name a model's folder, or an ARPA file"
-            raise UserError("it has no line \\data\\, and so is no ARPA file", self.path, do)
+            what = "it is no ARPA file, as it has no line \\data\\, and no word vectors after a line of two numbers"
+            raise UserError(what, self.path, "name a model's folder, or such a file")
         sizes: list[int] = []
         while (line := self.next_line()).startswith(b"ngram"):
             order, _, size = line.removeprefix(b"ngram").partition(b"=")

@@ -40,7 +40,7 @@ class Question(NamedTuple):
 def read(path: Source, encoding: str = "utf-8") -> list[Question]:
     """Read questions: rows of an id, a sentence with one gap `_____`, and the choices a), b) and so on.
 
-    The first row may be a header: it has no gap.
+    The first row may be a header: it has no gap, nor a part of one.
 
     Raises:
         UserError: a row has no gap or several, or another number of choices than others; an id is there twice; as
@@ -50,7 +50,7 @@ def read(path: Source, encoding: str = "utf-8") -> list[Question]:
     names: set[str] = set()
     for number, (fields, where) in enumerate(rows(path, encoding)):
         gaps = sum(len(GAPS.findall(field)) for field in fields[1:2])
-        if number == 0 and gaps == 0:
+        if number == 0 and not any("__" in field for field in fields[1:2]):
             continue
         if gaps != 1:
             raise UserError(f"the question has {gaps} gaps, not 1", where, f"write id,question,choices with one {GAP}")

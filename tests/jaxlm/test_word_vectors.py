@@ -30,8 +30,11 @@ def text(words=WORDS, vectors=VECTORS, end=b"\n"):
 @pytest.mark.parametrize(
     "content",
     [binary(), binary(end=b""), text(), text(end=b" \r\n"), text()[:-1], text().replace(b" ", b"\t"),
-     gzip.compress(binary()), gzip.compress(text())],
-    ids=["word2vec", "gensim", "text", "carriage-returns", "no-last-line-end", "tabs", "gzip-binary", "gzip-text"],
+     gzip.compress(binary()), gzip.compress(text()), b"\xef\xbb\xbf" + text()],
+    ids=[
+        "word2vec", "gensim", "text", "carriage-returns", "no-last-line-end", "tabs", "gzip-binary", "gzip-text",
+        "byte-order-mark",
+    ],
 )  # fmt: skip
 def test_files_of_other_programs_are_read(content, tmp_path):
     (tmp_path / "v").write_bytes(content)

@@ -65,22 +65,25 @@ def from_files(
             raise UserError("the format of standard input is not known", "-", "give --format text or counts")
         reading = replace(reading, format=format_of(train[0]))  # type: ignore[arg-type]
     _check(reading, size, min_count, stop_words)
-    bags = read(train, reading)
+    notes: list[str] = []
+    files = {"train": train, "valid": valid, "test": test}
+    bags = {name: read(named, reading) for name, named in files.items() if named}
     given = None if vocabulary is None else read_words(vocabulary)
     if reading.format == "counts":
-        reading = replace(reading, first_id=_first_id(bags) if reading.first_id is None else reading.first_id)
-        words = _of_numbers(bags, given, reading)
+        if reading.first_id is None:
+            reading = replace(reading, first_id=int(not any(np.any(one.counts.indices == 0) for one in bags.values())))
+            notes.append(f"the words' numbers begin with {reading.first_id}; otherwise give --first-id")
+        words = _of_numbers(bags["train"], given, reading)
     else:
         left_out = () if stop_words is None else read_words(stop_words)
-        words = _of_text(bags, given, size, min_count, set(left_out))
-    named = vocabulary is not None
-    parts, unknown = {}, {}
-    for name, files in (("train", train), ("valid", valid), ("test", test)):
-        found = bags if name == "train" else read(files, reading) if files else None
-        parts[name], unknown[name] = _empty(words) if found is None else in_vocabulary(found, words, reading, named)
+        words = _of_text(bags["train"], given, size, min_count, set(left_out))
+    parts, unknown, strict = {}, {}, vocabulary is not None
+    for name in files:
+        found = bags.get(name)
+        parts[name], unknown[name] = _empty(words) if found is None else in_vocabulary(found, words, reading, strict)
     if not parts["train"].num_words:
         raise UserError("no word of the training documents is in the vocabulary", train[0], "check --vocab")
-    notes = [_describe(parts["train"], words, unknown["train"], reading)]
+    notes = [*notes, _describe(parts["train"], words, unknown["train"], reading)]
     if carve and not valid:
         parts["train"], parts["valid"] = split_validation(parts["train"])
         notes.append(f"no --valid: {len(parts['valid']):,} training documents, drawn at random, are for validation")
@@ -118,10 +121,6 @@ def encode(files: Sequence[str], vocabulary: Vocabulary, reading: DocumentReadin
         what = "no word of the documents is in the model's vocabulary"
         raise UserError(what, files[0], f"the model reads documents as {reading.format}")
     return documents, unknown
-
-
-def _first_id(bags: Bags) -> int:
-    return int(not np.any(bags.counts.indices == 0))
 
 
 def _of_numbers(bags: Bags, given: list[str] | None, reading: DocumentReading) -> Vocabulary:
@@ -177,7 +176,7 @@ def in_vocabulary(
         wrong = used[(used < reading.first_id) | ((used > last) & strict)]
         if len(wrong):
             what = f"word {wrong[0]}, and the words have the numbers {reading.first_id} to {last}"
-            raise UserError(what, bags.place_of(wrong[0]), "give --first-id, or the vocabulary of these documents")
+            raise UserError(what, bags.place_of(wrong[0]), "number them so, or train with other --first-id or --vocab")
         word = bags.counts.indices.astype(np.int64) - reading.first_id
         word[word >= len(vocabulary)] = -1
     else:

@@ -94,7 +94,9 @@ TRAIN_MISTAKES = {
     "the same for vectors": ("vlbl --train {ok} --noise-power 60", "give a number from 0 to 10"),
     "the same for outputs": ("lbl --train {ok} --objective nce --noise-power 60", "give a number from 0 to 10"),
     "steps without a chain": ("frbm --train {ok} --objective likelihood --cd-steps 7", "--objective cd or mean-field"),
-    "a test of vectors": ("skipgram --train {ok} --test {ok}", "skipgram predicts no words to be tested on (--test)"),
+    "a test of vectors": ("skipgram --train {ok} --test {ok}", "there is no option --test"),
+    "a tree of vectors": ("skipgram --train {ok} --tree random", "the objective negative has no tree (--tree)"),
+    "a window of no topics": ("lbl --train {ok} --topic-window 7", "give --num-topics of 1 or more"),
     "patience of a cosine": ("lstm --train {ok} --valid {ok} --patience 3", "all epochs are run (--patience)"),
     "drops without a best epoch": ("glove --train {ok} --valid {ok} --drops 0.1", "(--drops)"),
     "validation of a word": ("cbow --train {ok} --valid {bad}/word.txt", "near one another (validation text)"),
@@ -143,6 +145,7 @@ MISTAKES = {
     "export {place}/lbl --format arpa --out {place}/x": "needs n-grams; lbl has none ({place}/x) - use unigram,",
     "export {place}/kn --format word2vec --out {place}/x": "word2vec needs word vectors; kn has none",
     "export {place}/lbl --format safetensors --vectors R --out {place}/x": "choose word2vec or word2vec-binary",
+    "export {place}/kn --format safetensors --out {place}/x": "not for kn ({place}/x) - use --format arpa, or",
     "export {place}/kn --format arpa --out {place}": "a directory was given instead of a file",
 }
 

@@ -54,6 +54,7 @@ def test_a_header_is_not_needed(tmp_path):
     [
         ("1,He ran,a,b\n", r"there are no questions \(.*questions.csv\)"),
         ("1,He _____,a,b\n2,He ran,a,b\n", r"the question has 0 gaps, not 1 \(.*questions.csv, line 2\)"),
+        ("1,He ____,a,b\n2,She _____,a,b\n", r"the question has 0 gaps, not 1 \(.*questions.csv, line 1\)"),
         ("1,_____ and _____,a,b\n", r"2 gaps, not 1 \(.*questions.csv, line 1\)"),
         ("1,He _____,a,b\n2,She _____,a\n", r"1 choices, not 2 \(.*questions.csv, line 2\)"),
         ("1,He _____,a\n", r"1 choices, not 2 \(.*questions.csv, line 1\)"),

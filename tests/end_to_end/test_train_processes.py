@@ -7,11 +7,13 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 import jaxlm
 from jaxlm.cli.main import main
 
 
+@pytest.mark.extended
 def test_two_processes_train_a_model_over_a_learned_tree_as_one_does(tmp_path, capsys):
     draw = np.random.default_rng(0)
     lines = [" ".join(f"w{(i + k) % 20}" for k in range(6)) for i in draw.integers(20, size=200)]

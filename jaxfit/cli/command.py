@@ -86,7 +86,7 @@ def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = 
     Args:
         program: The command's name, in messages.
         build: Makes the parser.
-        argv: Arguments; None: those of this process, which ends here after a signal.
+        argv: Arguments; None: those of this process, which ends here after a signal or without a reader.
         cached: Use the persistent compilation cache.
     """
     try:

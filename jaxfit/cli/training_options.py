@@ -202,7 +202,9 @@ def stoppable(place: Path, work: Path | None) -> Iterator[None]:
         if isinstance(stop, Interrupted):
             processes.anywhere(False)  # no process leaves before process 0 has saved
             said = f", all is saved ({place}) - {advice}"
-        elif work is not None and replacement.has_saved(work):  # in building a structure, in compiling
+        elif not processes.leads():  # others write nothing that would tell
+            said = ""
+        elif work is not None and replacement.goes_on(work, place):  # in building a structure, in compiling
             said = f" ({place}) - {advice} from what is saved"
         else:
             said = " - give the same command again to begin anew"

@@ -73,7 +73,7 @@ def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: 
         UserError: What is to be replaced is not, or not only, a model.
     """
     new = _beside(directory, "next")
-    begun = has_saved(new) and not _diverged(new)
+    begun = _has_saved(new) and not _diverged(new)
     if resume:
         return new if begun else directory
     if overwrite and not _has_model(directory) and directory.is_dir() and any(directory.iterdir()):
@@ -110,7 +110,7 @@ def put(new: Path, directory: Path) -> None:
 
 def drop_unsaved(new: Path) -> None:
     """Remove the folder of a training that is to replace another, but has ended before it saved anything."""
-    if not has_saved(new):
+    if not _has_saved(new):
         shutil.rmtree(new, ignore_errors=True)
 
 
@@ -123,8 +123,12 @@ def _stages(directory: Path) -> tuple[Path, Path]:
     return directory, directory / metadata.FIRST_STAGE
 
 
-def has_saved(directory: Path) -> bool:
-    """Return whether a training, or the first stage of one, has saved anything in its folder."""
+def goes_on(work: Path, place: Path) -> bool:
+    """Return whether a training in the folder `work`, for the folder `place`, has left anything to be resumed."""
+    return _has_saved(work) or (work == place and _has_model(work))
+
+
+def _has_saved(directory: Path) -> bool:
     return any(map(metadata.has_saved, _stages(directory)))
 
 

@@ -101,7 +101,7 @@ def _add_text(parser: Parser, carves: bool, tested: bool) -> None:
     )  # fmt: skip
     words.add_argument(
         "--closed-vocabulary", action="store_true",
-        help=Rare("keep all words and make no <unk>: other words are errors, unless the text has <unk> itself"),
+        help=Rare("keep all words and add no <unk>: other words are errors, unless the text has <unk> itself"),
     )  # fmt: skip
     options.add(parser.add_argument_group("reading"), Reading, switches=True)
 

@@ -116,7 +116,7 @@ class _Reader:
             if line.strip() == b"\\data\\":
                 break
         else:
-            what = "it is no ARPA file, as it has no line \\data\\, and no word vectors after a line of two numbers"
+            what = "it is no ARPA file (it has no line \\data\\), nor word vectors (no first line of two numbers)"
             raise UserError(what, self.path, "name a model's folder, or such a file")
         sizes: list[int] = []
         while (line := self.next_line()).startswith(b"ngram"):

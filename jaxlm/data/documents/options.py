@@ -20,7 +20,7 @@ class DocumentReading(Reading):
     )  # fmt: skip
     labelled: bool = option(False, "texts: each line begins with labels, separated by commas, and a tab")
     first_id: int | None = option(
-        None, "counts: number of the vocabulary's first word (default: 0 where it occurs in training, else 1)",
+        None, "counts: number of the vocabulary's first word (default: 0 if training or validation has it, or 1)",
         low=0, high=1,
     )  # fmt: skip
     log_counts: bool = option(False, "replace every count n by log(1 + n), rounded", first=True)

@@ -44,7 +44,8 @@ def from_files(
 
     Args:
         train, valid, test: names of files, of one format.
-        reading: how they are read; what it leaves open is decided by the training documents.
+        reading: how they are read; its format is by default that of the first file, the first id 0 where training or
+            validation documents have a word 0.
         vocabulary: file of the words, one a line; those of counts are in the order of their numbers.
         size: number of words, the most frequent ones, of texts.
         min_count: least count of a word of texts; None: 2, but 1 where all words occur once, and with `size`.
@@ -71,7 +72,8 @@ def from_files(
     given = None if vocabulary is None else read_words(vocabulary)
     if reading.format == "counts":
         if reading.first_id is None:
-            reading = replace(reading, first_id=int(not any(np.any(one.counts.indices == 0) for one in bags.values())))
+            known = [bags[name].counts.indices for name in ("train", "valid") if name in bags]
+            reading = replace(reading, first_id=int(not any(np.any(ids == 0) for ids in known)))
             notes.append(f"the words' numbers begin with {reading.first_id}; otherwise give --first-id")
         words = _of_numbers(bags["train"], given, reading)
     else:

@@ -10,7 +10,7 @@ from jaxfit.cli.command import Stopped
 from jaxfit.cli.training_options import print_end, stoppable
 from jaxfit.errors import Interrupted
 from jaxfit.process.signals import Signalled
-from jaxfit.run_dir import metadata
+from jaxfit.run_dir import manifest, metadata
 from jaxfit.run_dir.run import Trained
 
 
@@ -32,6 +32,15 @@ def test_a_signal_says_how_to_go_on(raised, saved, said, tmp_path):
         (tmp_path / metadata.PARAMETERS).mkdir()
     with pytest.raises(Stopped, match=said), stoppable(Path("out"), None if saved is None else tmp_path):
         raise raised
+
+
+def test_what_was_begun_is_resumed_unless_it_was_to_replace_another_model(tmp_path):
+    """Before anything is saved, the former stays, and the latter is removed."""
+    (tmp_path / manifest.NAME).write_text("{}")
+    with pytest.raises(Stopped, match="with --resume to go on"), stoppable(tmp_path, tmp_path):
+        raise KeyboardInterrupt
+    with pytest.raises(Stopped, match="again to begin anew"), stoppable(tmp_path.parent / "other", tmp_path):
+        raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,14 @@ def test_a_table_names_the_best_and_its_command(call):
     ]  # fmt: skip
 
 
+def test_a_trial_whose_options_contradict_fails_and_the_others_do_not(call):
+    tried = ["--try", "num-features=4,3", "--num-hidden", "4", "--batch-size", "4", "--epochs", "1"]
+    best, worst = found_by(call, "rnn", *DATA, *tried, "--out", "s")["trials"]
+    assert (best["settings"], best["ended"]) == ({"num-features": 4}, "done")
+    assert worst["ended"] == "failed"
+    assert "feature vectors of 3 numbers cannot be those of 4 units" in worst["error"]
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [

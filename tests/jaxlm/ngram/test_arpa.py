@@ -161,7 +161,7 @@ def test_unreadable_files_are_refused(tmp_path):
         with pytest.raises(UserError):
             arpa.read(tmp_path / name)
     (tmp_path / "ratings.csv").write_text("user,item,stars\n1,50,4\n")
-    with pytest.raises(UserError, match=r"no ARPA file, .* - name a model's folder, or such a file"):
+    with pytest.raises(UserError, match=r"no ARPA file .* - name a model's folder, or such a file"):
         arpa.read(tmp_path / "ratings.csv")
 
 

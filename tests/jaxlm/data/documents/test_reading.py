@@ -147,9 +147,10 @@ def test_a_bad_line_is_an_error_that_names_it(text, tmp_path):
 def test_a_word_before_the_first_is_an_error(tmp_path):
     train, test = write(tmp_path, "train.txt", "1 1:1 2:1\n"), write(tmp_path, "test.txt", "1 1:1\n2 0:1\n")
     with pytest.raises(UserError, match=r"word 0, and the words have the numbers 1 to 2 \(.*test.txt, line 2\)"):
-        from_files([train], test=[test], reading=DocumentReading(first_id=1), carve=False)
-    read = from_files([train], test=[test], carve=False)  # the test has word 0: numbers begin with it
-    assert (read.corpus.reading.first_id, read.corpus.test.num_words) == (0, 2)
+        from_files([train], test=[test], carve=False)
+    assert from_files([train], test=[test], reading=DocumentReading(first_id=0), carve=False).corpus.test.num_words == 2
+    read = from_files([train], valid=[test], carve=False)  # validation has word 0: numbers begin with it
+    assert (read.corpus.reading.first_id, read.corpus.valid.num_words) == (0, 2)
     assert "the words' numbers begin with 0; otherwise give --first-id" in read.notes
 
 

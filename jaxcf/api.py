@@ -22,7 +22,7 @@ from jaxfit.call import folder, of_call, require_on_epoch, warn_stopped
 from jaxfit.devices.precision import full_float32
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import stored_in
-from jaxfit.plan import fields_of
+from jaxfit.plan import fields_of, require_consistent
 from jaxfit.python_numbers import as_python
 from jaxfit.recipe import Recipe, require_number
 from jaxfit.run_dir.run import Run
@@ -88,6 +88,7 @@ def train(
     used = [name for cls in (Recipe, Run) for name in fields_of(options, cls)]
     training.require_used(record, fitting, plan.recipe, used)
     require_on_epoch(on_epoch, model, not isinstance(fitting, ClosedForm))
+    require_consistent(plan.config, record.config)
     config = dict(plan.config)
     if levels is not None:
         if not record.needs_levels:

@@ -47,12 +47,10 @@ def choose(
     if name not in recipes and (recipes or name != "tuned"):
         raise UserError(f"there is no recipe {name!r}", do=suggestion(str(name), recipes or ["tuned"]))
     if not recipes:
-        _require_consistent(of_config, config)
         return of_config, None
     recipe, overrides = recipes[name]
     fields = {**overrides, **of_config}
     _require_effect(of_config, fields, config)
-    _require_consistent(fields, config)
     if recipe is None:
         return fields, None
     chosen = fields_of(given, type(recipe))
@@ -72,7 +70,7 @@ def require_stops(recipe: Any, given: Collection[str]) -> None:
             raise UserError(what, f"--{name}", "leave it out, or give --no-anneal")
 
 
-def _require_consistent(fields: Mapping[str, Any], config: type) -> None:
+def require_consistent(fields: Mapping[str, Any], config: type) -> None:
     """Raise the UserError of a Config whose values do not fit each other, before data are read.
 
     What only data decide, fields without a default, is 2 meanwhile.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxfit.call import folder, of_call, require_on_epoch, warn_stopped
 from jaxfit.errors import NoModel, UserError
-from jaxfit.plan import fields_of, require_stops
+from jaxfit.plan import fields_of, require_consistent, require_stops
 from jaxfit.python_numbers import as_python
 from jaxfit.recipe import require_number
 from jaxlm import card, models, training
@@ -98,6 +98,7 @@ def train(
         trained=by_engine, seed=seed, out=out, progress=progress,
     )  # fmt: skip
     require_stops(plan.recipe, options)
+    require_consistent(plan.config, record.config)
     require_on_epoch(on_epoch, model, by_engine)
     structure = record.choose_structure(plan.config, options)
     if initial is not None:

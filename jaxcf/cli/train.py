@@ -34,7 +34,7 @@ from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import stored_in
-from jaxfit.plan import Plan
+from jaxfit.plan import Plan, require_consistent
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Run, Trained
 
@@ -140,6 +140,7 @@ def run(args: argparse.Namespace) -> None:
     """Train a model and print its results."""
     streams.escape()
     task = check(args)
+    require_consistent(task.plan.config, task.record.config)
     done = train(args, task, lambda: read(args, task))
     if processes.leads():
         _report(args, *done)

@@ -8,7 +8,7 @@ import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 from jaxfit import search
 from jaxfit.cli import options, several
@@ -125,7 +125,7 @@ def run(
     escape()
     place, plain = output(args, folder=True), several.command(args, "train")  # before the parser is used again
     trials = _trials(args, place, _tried(args), resumable)
-    trainings = _prepared(prepare, trials)
+    trainings = [prepare(trial.args) for trial in trials]
     known, path = several.identity(args, "tried", "trials"), place / FILE
     folders = [Path(trial.args.out) for trial in trials]
     with several.open_results(args, path, known, TYPES, folders) as done:
@@ -145,29 +145,6 @@ def run(
                 results[trial.number] = {**begun, **_outcome(args, trial, len(trials), train, measure)}
                 save()
     _report(args, measure, [*results.values()])
-
-
-def _prepared(prepare: Callable[[argparse.Namespace], Train], trials: Sequence[Trial]) -> list[Train]:
-    """Prepare the trainings of trials; one whose options do not fit each other fails when its turn comes.
-
-    Raises:
-        UserError: The options of all trials are wrong.
-    """
-    trainings: list[Train] = []
-    errors: list[UserError] = []
-    for trial in trials:
-        try:
-            trainings.append(prepare(trial.args))
-        except UserError as error:
-            trainings.append(functools.partial(_fail, error))
-            errors.append(error)
-    if len(errors) == len(trials):
-        raise errors[0]
-    return trainings
-
-
-def _fail(error: UserError) -> NoReturn:
-    raise error
 
 
 def _tried(args: argparse.Namespace) -> list[SearchOption]:

@@ -16,7 +16,7 @@ from jaxfit.cli.help import Rare
 from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
-from jaxfit.plan import Plan, require_stops
+from jaxfit.plan import Plan, require_consistent, require_stops
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Trained
 from jaxlm import card, models, training
@@ -132,6 +132,7 @@ def run(args: argparse.Namespace) -> None:
     """Train a model and print its results."""
     streams.escape()
     task = check(args)
+    require_consistent(task.plan.config, task.model.config)
     done = train(args, task, lambda directory: read(args, task.model, directory, carve=task.resumable))
     if processes.leads():
         _report(args, *done)

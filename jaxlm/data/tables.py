@@ -1,6 +1,7 @@
 """Tables in text files: a row a line, its fields separated by tabs, commas, semicolons or blanks."""
 
 import csv
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -48,18 +49,16 @@ def _fields(line: str, separator: str | None, where: str) -> list[str]:
     return [field.strip() for field in fields]
 
 
-def to_number(text: str) -> float | None:
-    """Return the number that a field holds; None where it holds none that is finite in float32."""
+def require_number(text: str, what: str, where: str) -> float:
+    """Return the number that a field holds, finite in float32.
+
+    Raises:
+        UserError: it holds none; the message names it by `what`: "the score".
+    """
     try:
         value = float(text)
     except ValueError:
-        return None
-    return value if abs(value) <= FLOAT32_MAX and "_" not in text else None
-
-
-def require_number(text: str, what: str, where: str) -> float:
-    """Return the number that a field holds; raises a UserError where it holds none; what: "the score"."""
-    value = to_number(text)
-    if value is None:
+        value = math.inf
+    if "_" in text or not abs(value) <= FLOAT32_MAX:
         raise UserError(f"{what} is not a number: {text!r}", where, "correct it, or leave the line out")
     return value

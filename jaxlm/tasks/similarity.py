@@ -3,6 +3,7 @@
 Source: Spearman's rank correlation with such scores, as since Finkelstein et al. 2002 (WordSim-353).
 """
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
-from jaxlm.data.tables import require_number, rows, to_number
+from jaxlm.data.tables import require_number, rows
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.intervals import Interval, bootstrap
 from jaxlm.tasks.neighbours import has_vector, unit_vectors
 
 FEWEST = 3  # pairs, for a correlation
+NUMBER = re.compile(r"[-+]?\.?\d")  # how a score begins
 
 
 class Pairs(NamedTuple):
@@ -38,8 +40,8 @@ class Agreement(NamedTuple):
 def read(path: Source, encoding: str = "utf-8") -> Pairs:
     """Read a table of two words and their score in each row; separators are detected (`jaxlm.data.tables.rows`).
 
-    The first row is a header if no field after the second is a number. The score is the first such field of the first
-    row of words; further columns are ignored.
+    The first row is a header if no field after the second begins with a number. The score is the first such field of
+    the first row of words; further columns are ignored.
 
     Raises:
         UserError: there is no such field, or a score is not a number; as `rows`.
@@ -47,7 +49,7 @@ def read(path: Source, encoding: str = "utf-8") -> Pairs:
     words, scores, column = [], [], None
     for number, (fields, where) in enumerate(rows(path, encoding)):
         if column is None:
-            column = next((i for i, field in enumerate(fields[2:], 2) if to_number(field) is not None), None)
+            column = next((i for i, field in enumerate(fields[2:], 2) if NUMBER.match(field)), None)
             if column is None and number == 0:
                 continue
         if column is None or len(fields) <= column:

@@ -86,6 +86,7 @@ def test_formats_are_detected(tmp_path, text):
     [
         ("a,b,1\nc,d\n", r"not two words and a score \(.*pairs.txt, line 2\)"),
         ("a,b,1\nc,d,many\n", r"the score is not a number: 'many' \(.*pairs.txt, line 2\)"),
+        ("a,b,8.x5\nc,d,1\n", r"the score is not a number: '8.x5' \(.*pairs.txt, line 1\)"),
         ("x,y,z\na,b,c\n", r"not two words and a score \(.*pairs.txt, line 2\)"),
         ("x,y,z\n", r"there are no pairs of words \(.*pairs.txt\)"),
     ],

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxfit.call import folder, of_call, require_on_epoch, warn_stopped
 from jaxfit.errors import NoModel, UserError
+from jaxfit.files.large_arrays import stored_in
 from jaxfit.plan import fields_of, require_consistent, require_stops
 from jaxfit.python_numbers import as_python
 from jaxfit.recipe import require_number
@@ -103,9 +104,13 @@ def train(
     structure = record.choose_structure(plan.config, options)
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read
-    with folder(out, record.name, plan.run, files=FILES, resumable=by_engine) as directory, ExitStack() as stack:
+    with (
+        folder(out, record.name, plan.run, files=FILES, resumable=by_engine) as directory,
+        stored_in(directory, user_text.LARGE),
+        ExitStack() as stack,
+    ):
         texts = _read(
-            stack, record, text, valid, directory, fields_of(options, reading), vocabulary=vocabulary, size=vocab_size,
+            stack, record, text, valid, fields_of(options, reading), vocabulary=vocabulary, size=vocab_size,
             min_count=min_count, closed=closed_vocabulary, stop_words=stop_words,
         )  # fmt: skip
         for note in texts.notes if progress else ():
@@ -128,7 +133,6 @@ def _read(
     record: LanguageModel,
     text: Text | None,
     valid: Text | None,
-    directory: Path,
     how: Mapping[str, Any],
     *,
     vocabulary: str | PathLike[str] | Sequence[str] | None,
@@ -178,5 +182,5 @@ def _read(
     return user_text.from_files(
         files(text, "train"), validation, reading=Reading(**how),
         vocabulary=None if listed is None else Vocabulary.load(listed), size=size, min_count=min_count, closed=closed,
-        carve=carve, directory=directory,
+        carve=carve,
     )  # fmt: skip

@@ -66,7 +66,7 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
             os.posix_fallocate(file.fileno(), 0, size)
         else:
             for piece in pieces(size):
-                file.write(bytes(piece.stop - piece.start))
+                file.write(bytes(_length(piece)))
             file.flush()
         return np.memmap(file, dtype, "r+", shape=shape)
 
@@ -83,6 +83,34 @@ def pieces(number: int, size: int | None = None) -> Iterator[slice]:
     """Return slices that cover 0 … number - 1, of `size` elements each, by default `PIECE`; the last may be shorter."""
     size = size or PIECE
     return (slice(begin, min(begin + size, number)) for begin in range(0, number, size))
+
+
+def permuted(rows: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Return the rows of an array, [number, …], in random order; each part of `PIECE` rows or so is in memory once.
+
+    Rows go to buckets at random, of which each is then put in random order, so that all orders are equally likely
+    (Sandelius 1962, A simple randomization procedure).
+    """
+    buckets = max(1, -(-len(rows) // PIECE))
+    drawn = filled(
+        len(rows), np.uint16, lambda piece: generator.integers(buckets, size=_length(piece), dtype=np.uint16)
+    )
+    sizes = sum((np.bincount(drawn[piece], minlength=buckets) for piece in pieces(len(rows))), np.zeros(buckets, int))
+    ends = np.cumsum(sizes)
+    found, places = empty(rows.shape, rows.dtype), ends - sizes
+    for piece in pieces(len(rows)):
+        own = drawn[piece]
+        by_bucket, counts = rows[piece][np.argsort(own, kind="stable")], np.bincount(own, minlength=buckets)
+        for place, part in zip(places, np.split(by_bucket, np.cumsum(counts)[:-1]), strict=True):
+            found[place : place + len(part)] = part
+        places += counts
+    for begin, end in zip(ends - sizes, ends, strict=True):
+        found[begin:end] = generator.permutation(found[begin:end])
+    return found
+
+
+def _length(piece: slice) -> int:
+    return piece.stop - piece.start
 
 
 class Collector:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import functools
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxfit.cli import search, training_options
 from jaxfit.cli.parser import Parser
 from jaxfit.cli.search import Measure
 from jaxfit.errors import UserError
+from jaxfit.files.large_arrays import stored_in
 from jaxlm import models
 from jaxlm.cli import train
 from jaxlm.contract import BySGD, LanguageModel, PredictsDocuments, PredictsWords
+from jaxlm.data import user_text
 from jaxlm.data.corpus import Texts
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def run(args: argparse.Namespace) -> None:
     @functools.cache
     def texts() -> Texts | DocumentFiles:
         """Read the data, which all trials share; the test part of the default text plays no role."""
-        found = train.read(args, model, Path(args.out), carve=resumable)
+        with stored_in(args.out, user_text.LARGE):
+            found = train.read(args, model, carve=resumable)
         if not isinstance(found, Texts):
             return found
         return found._replace(corpus=found.corpus._replace(test=found.corpus.test[:0]))
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
         task = train.check(training_args)
 
         def run_training() -> tuple[float, str]:
-            done = train.train(training_args, task, lambda directory: texts())
+            done = train.train(training_args, task, texts)
             valid = done.results.get("valid")
             return math.inf if valid is None else valid.perplexity, done.trained.stopped
 

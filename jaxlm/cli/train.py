@@ -16,6 +16,7 @@ from jaxfit.cli.help import Rare
 from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
+from jaxfit.files.large_arrays import stored_in
 from jaxfit.plan import Plan, require_consistent, require_stops
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Trained
@@ -133,7 +134,7 @@ def run(args: argparse.Namespace) -> None:
     streams.escape()
     task = check(args)
     require_consistent(task.plan.config, task.model.config)
-    done = train(args, task, lambda directory: read(args, task.model, directory, carve=task.resumable))
+    done = train(args, task, lambda: read(args, task.model, carve=task.resumable))
     if processes.leads():
         _report(args, *done)
 
@@ -150,14 +151,17 @@ def check(args: argparse.Namespace) -> Task:
     return Task(place, model, plan, model.choose_structure(plan.config, vars(args)))
 
 
-def train(args: argparse.Namespace, task: Task, data_of: Callable[[Path], Texts | DocumentFiles]) -> Done:
-    """Train a model in its folder; data_of: reads the data, where ids of a very large text go into that folder."""
+def train(args: argparse.Namespace, task: Task, data_of: Callable[[], Texts | DocumentFiles]) -> Done:
+    """Train a model in its folder, where very large data are stored, too; data_of: reads them."""
     place, model, plan, structure = task
-    with training_options.folder(
-        args, place, model.name, FILES, resume=plan.run.resume, resumable=task.resumable
-    ) as out:
+    with (
+        training_options.folder(
+            args, place, model.name, FILES, resume=plan.run.resume, resumable=task.resumable
+        ) as out,
+        stored_in(out, user_text.LARGE),
+    ):
         out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
-        texts = data_of(out)
+        texts = data_of()
         with training_options.stoppable(place, out if task.resumable else None):
             trained = training.train(
                 args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
@@ -221,16 +225,15 @@ def _known_score(trained: Trained[Model | None]) -> float | None:
     return fitted.score if known else None
 
 
-def read(args: argparse.Namespace, model: LanguageModel, directory: Path, carve: bool) -> Texts | DocumentFiles:
+def read(args: argparse.Namespace, model: LanguageModel, carve: bool) -> Texts | DocumentFiles:
     """Read texts or documents, and print what was read.
 
     Args:
         args: Of the command.
         model: The model that is trained.
-        directory: For ids of a very large text.
         carve: Whether validation text is set aside where none is given.
     """
-    texts = _read(args, model, directory, carve)
+    texts = _read(args, model, carve)
     note(args, *texts.notes, *_trained_on(args))
     return texts
 
@@ -244,7 +247,7 @@ def _trained_on(args: argparse.Namespace) -> Iterator[str]:
                 yield f"--{name} {file} is trained on, too: its score says nothing about other text"
 
 
-def _read(args: argparse.Namespace, model: LanguageModel, directory: Path, carve: bool) -> Texts | DocumentFiles:
+def _read(args: argparse.Namespace, model: LanguageModel, carve: bool) -> Texts | DocumentFiles:
     if model.reads == "documents":
         from jaxlm.cli import documents
 
@@ -259,7 +262,7 @@ def _read(args: argparse.Namespace, model: LanguageModel, directory: Path, carve
         args.train, valid, test,
         reading=Reading(**options.given(args, Reading)),
         vocabulary=Vocabulary.load(args.vocab) if args.vocab else None,
-        size=args.vocab_size, min_count=args.min_count, closed=args.closed_vocabulary, carve=carve, directory=directory,
+        size=args.vocab_size, min_count=args.min_count, closed=args.closed_vocabulary, carve=carve,
     )  # fmt: skip
 
 

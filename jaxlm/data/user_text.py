@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from jaxfit.errors import UserError
-from jaxfit.files.large_arrays import stored_in
 from jaxlm.data.corpus import Corpus, Texts, content_sha256, coverage_note, word_counts
 from jaxlm.data.encoding import Encoded, build, encode
 from jaxlm.data.files import CHUNK, Reading
 from jaxlm.data.vocabulary import UNK, Vocabulary
 
-LARGE = 1 << 26  # events; the ids of a longer training text are stored in a file, not in memory
+# events of a text or pairs of words; more of them are stored in files, not in memory
+# (`jaxfit.files.large_arrays.stored_in`)
+LARGE = 1 << 26
 
 
 def from_files(
@@ -28,7 +29,6 @@ def from_files(
     min_count: int | None = None,
     closed: bool = False,
     carve: bool = True,
-    directory: Path | None = None,
 ) -> Texts:
     """Read a corpus from files, in the vocabulary of the training text.
 
@@ -38,7 +38,6 @@ def from_files(
         size, min_count, closed: as in `jaxlm.data.vocabulary.Vocabulary.from_counts`: without them, words seen once
             become `<unk>`, unless the training text has `<unk>` itself.
         carve: split validation text off the training text if no validation files are given.
-        directory: an existing folder, for the ids of a very large training text, which are then memory-mapped.
 
     Raises:
         UserError: as `jaxlm.data.encoding.build`; standard input is named twice.
@@ -49,8 +48,7 @@ def from_files(
     for file in [*valid, *test]:  # before the training text is read, which may take long
         if file != "-" and not os.path.exists(file):
             raise UserError("there is no such file", file or "''", "check the name")
-    with stored_in(directory, LARGE):
-        words, encoded = build(train, reading, size, min_count, vocabulary, closed)
+    words, encoded = build(train, reading, size, min_count, vocabulary, closed)
     texts = {"train": encoded, "valid": encode(valid, words, reading), "test": encode(test, words, reading)}
     notes = [_describe_left_out(words, encoded)]
     if vocabulary is not None and vocabulary.unk is None:

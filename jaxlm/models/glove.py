@@ -15,6 +15,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
+from jaxfit.files.large_arrays import Collector, permuted
 from jaxfit.files.limits import require_countable
 from jaxfit.program import Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
@@ -91,22 +92,22 @@ def pairs(ids: np.ndarray, eos: int, config: Config) -> Array:
     Raises:
         UserError: no two words are near one another, or there are too many pairs.
     """
-    counts = cooccurrence.count(ids, config.num_words, config.window, None if config.across_lines else eos).tocoo()
-    if counts.nnz == 0:
-        raise UserError("the text has no two words near one another", do="give longer lines, or --context-across-lines")
-    require_countable(counts.nnz, "pairs of words", "--window")
     longer = (config.num_events or len(ids)) / len(ids)
-    columns = (
-        counts.row.astype(np.int32),
-        counts.col.astype(np.int32),
-        np.log(longer * counts.data).astype(np.float32).view(np.int32),
-        np.minimum(1, (counts.data / config.x_max) ** config.alpha).astype(np.float32).view(np.int32),
-    )
-    order = np.random.default_rng(0).permutation(counts.nnz)
-    found = np.empty((counts.nnz, len(columns)), np.int32)
-    for place, column in enumerate(columns):
-        found[:, place] = column[order]
-    return jax.device_put(found)
+    with Collector(np.int32) as collected:
+        for upper in cooccurrence.count(ids, config.num_words, config.window, None if config.across_lines else eos):
+            other = upper.i != upper.j
+            i, j = (
+                np.concatenate((own, other_own[other])) for own, other_own in ((upper.i, upper.j), (upper.j, upper.i))
+            )
+            X = np.concatenate((upper.X, upper.X[other]))
+            log, f = np.log(longer * X), np.minimum(1, (X / config.x_max) ** config.alpha)
+            fields = i, j, *(values.astype(np.float32).view(np.int32) for values in (log, f))
+            collected.append(np.stack(fields, axis=1).ravel())
+            require_countable(collected.number // len(fields), "pairs of words", "--window")
+        found = collected.array().reshape(-1, len(Batch._fields))
+    if len(found) == 0:
+        raise UserError("the text has no two words near one another", do="give longer lines, or --context-across-lines")
+    return jax.device_put(permuted(found, np.random.default_rng(0)))
 
 
 def gather(data: Array, index: Array, capacity: int, config: Config) -> Batch:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfit.errors import UserError
+from jaxfit.files.large_arrays import stored_in
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import reading_of
 from jaxlm.data.files import Reading
@@ -86,23 +87,21 @@ def test_large_text_on_disk_equals_text_in_memory(files, monkeypatch, name):
     text = (files / "train.txt").read_bytes()
     (files / "train.txt.gz").write_bytes(gzip.compress(text))
     source = name if name == "-" else files / name
-    small = user_text.from_files([files / "train.txt"], directory=files)
-    monkeypatch.setattr(user_text, "LARGE", 5)
+    small = user_text.from_files([files / "train.txt"])
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text))))
-    large = user_text.from_files([source], directory=files)
+    with stored_in(files, 5):
+        large = user_text.from_files([source])
     assert isinstance(large.corpus.train, np.memmap)
     np.testing.assert_array_equal(large.corpus.train, small.corpus.train)
     assert large.corpus.sha256 == small.corpus.sha256
 
 
-def test_invalid_large_text_leaves_no_file(files, monkeypatch):
-    monkeypatch.setattr(user_text, "LARGE", 0)
+def test_invalid_large_text_leaves_no_file(files):
     (files / "bad.txt").write_bytes(b"a b\n\xff\n")
     before = sorted(files.iterdir())
-    with pytest.raises(UserError, match="byte offset 4"):
-        user_text.from_files([files / "bad.txt"], directory=files)
-    with pytest.raises(UserError, match="byte offset 4"):
-        user_text.from_files([files / "train.txt"], [files / "bad.txt"], directory=files)
+    for train, valid in ([["bad.txt"], []], [["train.txt"], ["bad.txt"]]):
+        with stored_in(files, 0), pytest.raises(UserError, match="byte offset 4"):
+            user_text.from_files([files / name for name in train], [files / name for name in valid])
     assert sorted(files.iterdir()) == before
 
 

@@ -7,8 +7,10 @@ import pytest
 
 from jaxfit import tables
 from jaxfit.errors import UserError
+from jaxfit.files import large_arrays
 from jaxfit.run_dir.run import Run
 from jaxlm.contract import Embeds
+from jaxlm.data import cooccurrence
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models import glove
@@ -63,6 +65,17 @@ def test_loss_of_a_text_is_the_formula_on_its_counts():
     np.testing.assert_allclose(total, expected, rtol=1e-5)
     np.testing.assert_allclose(metrics["weighted squared error"].total, expected, rtol=1e-5)
     np.testing.assert_allclose(np.sum(glove.score(params, batch, CONFIG)), expected, rtol=1e-5)
+
+
+def test_pairs_in_files_are_those_in_memory(tmp_path, monkeypatch):
+    """In pieces, whose order is random."""
+    monkeypatch.setattr(large_arrays, "PIECE", 5)
+    monkeypatch.setattr(cooccurrence, "PIECE", 5)
+    in_memory = glove.pairs(TEXT, EOS, CONFIG)
+    with large_arrays.stored_in(tmp_path, 0):
+        in_files = glove.pairs(TEXT, EOS, CONFIG)
+    np.testing.assert_array_equal(in_files, in_memory)
+    assert np.any(np.diff(in_memory[:, 0]) < 0)
 
 
 def test_validation_counts_are_scaled_to_the_length_of_the_training_text():

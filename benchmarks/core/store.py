@@ -80,6 +80,7 @@ class Store(ABC):
     parts: tuple[str, ...]  # that models are judged on, "valid" and, where its answers are known, "test"
     num_valid: int  # words or ratings that are scored after each epoch
     quotable: bool = True  # whether records may hold text of the data
+    data_dir: Path | None = None  # the folder of data sets; None: the environment's
 
     def __init__(self, data: Any, scale: Any, recipe: str, work: Path, show: bool = False):
         self.data, self.scale, self.recipe, self.work, self.show = data, scale, recipe, work, show
@@ -101,7 +102,9 @@ class Store(ABC):
         epochs: of every training, in place of the recipes' own; None for those.
         """
         chosen = cls.scales[scale] if epochs is None else replace(cls.scales[scale], epochs=epochs)
-        return cls(cls.load(data or chosen.data, chosen, data_dir), chosen, recipe, work, show)
+        store = cls(cls.load(data or chosen.data, chosen, data_dir), chosen, recipe, work, show)
+        store.data_dir = data_dir
+        return store
 
     def how(self) -> str:
         """Say how models are trained: by which recipe, and for how many epochs where that is not as usual."""

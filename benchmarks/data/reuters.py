@@ -80,8 +80,8 @@ def _stemming() -> tuple[Callable[[str], str], Collection[str]]:
     return cache(stemmer("porter").stemWord), ENGLISH_STOP_WORDS | NO_WORDS
 
 
-def documents(paths: list[Path], sha256: str, note: str) -> DocumentCorpus:
-    """Read Reuters-21578 as bags of words, the 2,000 most frequent stems, counts replaced by log(1 + n).
+def documents(paths: list[Path], sha256: str, note: str, log_counts: bool = True) -> DocumentCorpus:
+    """Read Reuters-21578 as bags of words, the 2,000 most frequent stems.
 
     A story has all its topics as labels. All stories are kept, as the README asks for those of the test, so that
     results can be compared. Each has some of the 2,000 stems, which perplexity needs. 2,108 have no topics; retrieval
@@ -89,9 +89,12 @@ def documents(paths: list[Path], sha256: str, note: str) -> DocumentCorpus:
 
     Differs: Lauly et al. 2017 (§6) take RCV1-V2, with 10,000 words, and state neither the stop words nor the stemmer.
 
+    log_counts: whether counts are replaced by log(1 + n), as published, or stay as they are.
+
     Raises:
         UserError: the archive is damaged, or not the publisher's; a package is not installed.
     """
+    name, reading = "reuters" if log_counts else "reuters-counts", replace(READING, log_counts=log_counts)
     lines: dict[str, list[str]] = {split: [] for split in SPLITS}
     for page in contents(paths[0], ".sgm", SGML, "the 22 files of Reuters-21578"):
         for story in stories(page.decode("latin-1")):
@@ -100,11 +103,11 @@ def documents(paths: list[Path], sha256: str, note: str) -> DocumentCorpus:
         train, test = (Path(folder) / split for split in SPLITS)
         for path, split in zip((train, test), SPLITS, strict=True):
             path.write_text("".join(lines[split]), encoding="utf-8")
-        whole = from_files([str(train)], test=[str(test)], reading=READING, size=NUM_WORDS, carve=False).corpus
+        whole = from_files([str(train)], test=[str(test)], reading=reading, size=NUM_WORDS, carve=False).corpus
     rest, valid = held_out(whole.train)
     about = (
         f"{note}; split ModApte; title and body, words of two letters or more in lower case, without scikit-learn's "
         "stop words, stemmed by Porter's algorithm; stories without topics are no queries, and wrong answers"
     )
-    corpus = whole._replace(name="reuters", train=rest, valid=valid, sha256=SGML, note=about)
+    corpus = whole._replace(name=name, train=rest, valid=valid, sha256=SGML, note=about)
     return corpus._replace(vocabulary=replace(corpus.vocabulary, counts=corpus.word_counts()))

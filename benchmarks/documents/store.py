@@ -1,6 +1,7 @@
 """Trained models of documents that tables share."""
 
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,12 @@ class DocumentStore(LanguageStore):
     def __init__(self, corpus: DocumentCorpus, scale: DocumentScale, recipe: str, work: Path, show: bool = False):
         super().__init__(corpus, scale, recipe, work, show)  # type: ignore[arg-type]
         self.quotable = corpus.name == PLANTED
+
+    @cached_property
+    def counted(self) -> DocumentCorpus:
+        """The documents with counts of words as they are, where models are given the counts' logarithms."""
+        logs = self.data.reading.log_counts
+        return sets.load(self.name, self.data_dir, log_counts=False) if logs else self.data
 
     @property
     def orders_of_some(self) -> int:

@@ -119,6 +119,22 @@ def test_an_archive_is_read_as_bags_of_words_with_all_topics(ours, name):
     assert "ModApte" in corpus.note
 
 
+def test_the_baseline_of_retrieval_takes_one_logarithm_of_counts(ours, monkeypatch):
+    """Its vectors' products with those of training stories, all of whose directions are kept, are TF-IDF by hand."""
+    (ours / "reuters-21578" / "reuters21578.tar.gz").write_bytes(pack(PAGES))
+    monkeypatch.delenv(sets.VARIABLE, raising=False)
+    store = DocumentStore.open("tiny", "reuters", ours, "tuned", ours / "work")
+    assert (store.counted.name, store.counted.vocabulary.words) == ("reuters-counts", store.corpus.vocabulary.words)
+    train, test = (part.counts.toarray() for part in (store.counted.train, store.counted.test))
+    assert (test.max(), store.corpus.test.counts.max()) == (5, round(np.log1p(5)))
+    idf = 1 + np.log((1 + len(train)) / (1 + (train > 0).sum(axis=0)))
+    of_test, of_train = (np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) * idf for counts in (test, train))
+    expected = of_test[0] @ of_train.T / np.linalg.norm(of_test[0]) / np.linalg.norm(of_train, axis=1)
+    monkeypatch.setattr(retrieval, "_scores", lambda store, part, vectors, seeded: vectors)
+    queries, database = retrieval._baseline(2, store, ())
+    np.testing.assert_allclose(queries[0] @ database[: len(train)].T, expected, atol=1e-6)
+
+
 def test_other_stories_and_damaged_archives_are_refused(ours):
     path = ours / "reuters-21578" / "reuters21578.tar.gz"
     path.write_bytes(pack(dict(list(PAGES.items())[:1])))

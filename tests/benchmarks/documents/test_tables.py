@@ -214,7 +214,7 @@ def test_the_words_shown_are_those_of_the_publication_where_the_data_have_them(t
     assert found == [7, 3, *frequent[:5]]
 
 
-def test_newsgroups_are_read_with_their_labels_and_log_counts():
+def test_newsgroups_are_read_with_their_labels_and_log_counts(tmp_path):
     try:
         corpus = sets.load("20news")
     except UserError as missing:
@@ -226,6 +226,9 @@ def test_newsgroups_are_read_with_their_labels_and_log_counts():
     assert len({label for labels in some(corpus.test.with_words()).labels for label in labels}) > 10
     whole = sets.load("20news-counts")
     assert whole.sizes()["documents"] == corpus.sizes()["documents"]
+    assert (whole.train.labels, whole.test.labels) == (corpus.train.labels, corpus.test.labels)
+    store = DocumentStore(corpus, TINY, "tuned", tmp_path)
+    np.testing.assert_array_equal(store.counted.train.counts.data, whole.train.counts.data)
     assert (whole.train.counts != 0).sum() == (corpus.train.counts != 0).sum()
     np.testing.assert_array_equal(np.rint(np.log1p(whole.train.counts.data)), corpus.train.counts.data)
 

@@ -1,8 +1,9 @@
 """Files of documents: one a line, as text or as counts, `labels id:count id:count …`.
 
 The latter is the layout of SVMlight's files, and of many collections of documents: labels separated by commas, or none,
-`qid:n`, which is not used, and comments after `#`. scikit-learn's reader takes ids in ascending order only and does not
-say where a file is wrong.
+`qid:n`, which is not used, and comments after `#`. A blank line is a document without words in both; a line that is a
+comment alone is none. scikit-learn's reader skips blank lines, takes ids in ascending order only and does not say where
+a file is wrong.
 """
 
 import re
@@ -67,12 +68,15 @@ def read(files: Sequence[Source], reading: DocumentReading) -> Bags:
 
 
 def format_of(path: Source) -> str:
-    """Return the format that the first line of a file has, comments aside: "counts" if half of it looks like them."""
+    """Return the format that the first line of a file has: "counts" if half of it looks like them.
+
+    Comments aside, and lines of one field, which may be the labels of a document without words, or a text's word.
+    """
     for _, line in _lines(path, "latin-1"):
-        if fields := line.partition("#")[0].split():
-            rest = fields[":" not in fields[0] :]
+        fields = line.partition("#")[0].split()
+        if rest := fields[1:] if fields and ":" not in fields[0] else fields:
             pairs = sum(_LIKE_PAIR.fullmatch(field) is not None for field in rest)
-            return "counts" if rest and 2 * pairs >= len(rest) else "text"
+            return "counts" if 2 * pairs >= len(rest) else "text"
     return "text"
 
 
@@ -87,9 +91,10 @@ def _read_counts(files: Sequence[Source]) -> Bags:
     for path in files:
         starts.append((path, len(lines)))
         for number, line in _lines(path, "utf-8"):
-            if not (body := line.partition("#")[0].strip()):
+            body, comment, _ = line.partition("#")
+            if comment and not body.strip():
                 continue
-            found, pairs = _parse(body, f"{path}, line {number}")
+            found, pairs = _parse(body.strip(), f"{path}, line {number}")
             pairs = pairs[:, pairs[1] > 0]
             ids.extend(pairs[0].tolist())
             times.extend(pairs[1].tolist())
@@ -105,14 +110,15 @@ def _read_counts(files: Sequence[Source]) -> Bags:
 
 def _parse(body: str, where: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Parse a line of counts: the labels; words' numbers and counts, int64 [2, n]."""
-    head, *more = body.split(None, 1)
+    head, *more = body.split(None, 1) or [""]
     labels, rest = (_labels(head), "".join(more)) if ":" not in head else ((), body)
     if rest.startswith("qid:"):
         rest = "".join(rest.split(None, 1)[1:])
     if not _PAIRS.fullmatch(rest):
         wrong = next(field for field in rest.split() if not re.fullmatch(_PAIR, field))
         what = f"{shortened(repr(wrong), 40)} is not the number of a word and how often it occurs"
-        raise UserError(what, where, "write labels, and then id:count for each word, in whole numbers")
+        do = "write labels, and then id:count for each word, in whole numbers; train on texts with --format text"
+        raise UserError(what, where, do)
     pairs = np.array(rest.replace(":", " ").split(), np.float64).astype(np.int64).reshape(-1, 2).T
     if pairs.max(initial=0) > INT32_MAX:
         raise UserError(f"the number {pairs.max()} is too large", where, f"give at most {INT32_MAX}")
@@ -140,7 +146,7 @@ def _read_text(files: Sequence[Source], reading: DocumentReading) -> Bags:
                 found, tab, line = line.partition("\t")
                 if not tab:
                     advice = "write labels, separated by commas, and a tab before the document"
-                    raise UserError("the line has no labels", f"{path}, line {number}", advice)
+                    raise UserError("the line has no tab, which ends the labels", f"{path}, line {number}", advice)
             words = reading.prepare(line).split()
             ids.extend(map(table.__getitem__, words))
             require_countable(len(ids), "words", path)

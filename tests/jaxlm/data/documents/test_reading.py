@@ -31,13 +31,13 @@ def dense(documents: Documents):
 
 def test_counts_have_ids_in_any_order_labels_comments_and_empty_documents(tmp_path):
     corpus = read(tmp_path, COUNTS).corpus
-    assert dense(corpus.train) == [[2, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 4, 1]]
-    assert corpus.train.labels == (("1",), ("2", "5"), ("7",), ())
+    assert dense(corpus.train) == [[2, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 4, 1]]
+    assert corpus.train.labels == (("1",), ("2", "5"), (), ("7",), ())
     assert corpus.vocabulary.words == ("1", "2", "3", "4")
     assert corpus.reading.format == "counts"
     assert corpus.reading.first_id == 1
     assert corpus.word_counts().tolist() == [2, 1, 5, 1] == corpus.vocabulary.counts.tolist()
-    assert corpus.train.lengths.tolist() == [3, 1, 0, 5]
+    assert corpus.train.lengths.tolist() == [3, 1, 0, 0, 5]
     assert len(corpus.train.with_words()) == 3
 
 
@@ -169,7 +169,11 @@ def test_a_number_far_above_that_of_the_words_names_no_words(tmp_path):
         ("1 1:1 2:1\n", {"stop_words": "s"}, r"these are counts \(--stop-words\)"),
         ("1 1:1 2:1\n", {"reading": DocumentReading(labelled=True)}, r"these are counts \(--labelled\)"),
         ("a b a b\n", {"reading": DocumentReading(first_id=1)}, r"these are text \(--first-id\)"),
-        ("a b a b\n", {"reading": DocumentReading(labelled=True)}, r"the line has no labels \(.*line 1\)"),
+        (
+            "a b a b\n",
+            {"reading": DocumentReading(labelled=True)},
+            r"the line has no tab, which ends the labels \(.*line 1\)",
+        ),
         ("a a\n", {}, "fewer than two words"),
         ("1 1:3\n", {}, "fewer than two different words"),
         ("1 1:0 2:0\n", {"vocabulary": "a\nb"}, "no word of the training documents"),
@@ -198,6 +202,27 @@ def test_counts_are_recognised(line, tmp_path):
     except UserError as error:
         found = "counts" if "is not the number of a word" in str(error) else None
     assert found == "counts"
+
+
+@pytest.mark.parametrize("labels", ["b", "1,2", "1 # without words"])
+def test_counts_are_recognised_behind_documents_without_words(labels, tmp_path):
+    corpus = read(tmp_path, f"{labels}\n\n7 1:2 2:1\n").corpus
+    assert (corpus.reading.format, dense(corpus.train)) == ("counts", [[0, 0], [0, 0], [2, 1]])
+
+
+def test_a_blank_line_of_counts_is_a_document_as_it_is_in_texts(tmp_path):
+    """So that vectors are in the order of a file's lines, as far as none is a comment alone."""
+    reading = DocumentReading(format="counts", first_id=1)
+    vocabulary = read(tmp_path, "1:1 2:1\n").corpus.vocabulary
+    documents, _ = encode([write(tmp_path, "t", "1:1\n\n# none\n2:1\n")], vocabulary, reading)
+    assert dense(documents) == [[1, 0], [0, 0], [0, 1]]
+
+
+def test_a_text_that_looks_like_counts_is_told_how_to_be_read(tmp_path):
+    text = "meeting 10:30\nthe words of a text\n"
+    with pytest.raises(UserError, match=r"'words' is not .*line 2\) - .* with --format text"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, reading=DocumentReading(format="text"), min_count=1).corpus.train.num_words == 7
 
 
 @pytest.mark.parametrize("line", ["at 12:30 we met", "see http://x.org we", "he said: 3 1 4"])

@@ -204,8 +204,8 @@ class PredictsDocuments:
             drawn by a seed.
         averaged: what they are averaged over, for people: "orders of words", "estimates"; "" where `orderings` has no
             effect.
-        bounds: (model, documents) -> numbers that log p(v) of each document is not below, float64 [documents], nats;
-            None for models without such a bound.
+        bounds: (model, documents) -> numbers, by variational inference, that log p(v) of each document is not below,
+            float64 [documents], nats; None for models without such a bound.
         standard_error: (model, documents, seed) -> the estimated standard error of the mean over documents, which have
             words, of 1/D log p(v), nats, of models whose estimates of log p(v) err together; None for others.
     """

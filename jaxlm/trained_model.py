@@ -222,8 +222,7 @@ class Model:
         """
         if self.record.reads == "documents":
             documents, unknown = self._documents(text)
-            found = self.document_log_probs(documents, orderings, seed)
-            return tasks_of_documents.evaluate(found, documents.lengths, unknown, orderings)
+            return self.evaluate_documents(documents, unknown, orderings, seed)
         if orderings != 1:
             raise UserError("orderings are of models of documents", "orderings", "leave them out")
         how: Reading = reading_of(self.info)
@@ -231,6 +230,14 @@ class Model:
             encoded = encode(files, self.vocabulary, how)
         log_probs = self.event_log_probs(encoded.ids)
         return evaluate(log_probs, encoded.unknown, encoded.ids != self.vocabulary.unk)
+
+    def evaluate_documents(
+        self, documents: Documents, unknown: int = 0, orderings: int = 1, seed: int = 1
+    ) -> DocumentEvaluation:
+        """Say how well the model predicts documents that have been read; unknown: the number of their other words."""
+        found = self.document_log_probs(documents, orderings, seed)
+        bounds, error = self.document_bounds(documents), self.document_standard_error(documents, seed)
+        return tasks_of_documents.evaluate(found, documents.lengths, unknown, orderings, bounds, error)
 
     def perplexity(self, text: Text, orderings: int = 1, seed: int = 1) -> float:
         """Return the perplexity of a text, or of documents, which is another measure; as `evaluate`."""

@@ -2,12 +2,13 @@
 
 import argparse
 import dataclasses
+import os
 from typing import Any
 
 import numpy as np
 
 from jaxfit.cli import options
-from jaxfit.cli.command import output, print_answer, required
+from jaxfit.cli.command import note, output, print_answer, required
 from jaxfit.cli.help import Rare
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
@@ -89,8 +90,7 @@ def run_eval(args: argparse.Namespace, model: Model) -> None:
         raise UserError(what, "--orderings", "leave it out")
     documents, unknown = _documents(args, model, args.text)
     orderings = args.orderings or 1
-    log_probs = model.document_log_probs(documents, orderings, 1 if args.seed is None else args.seed)
-    result = evaluate(log_probs, documents.lengths, unknown, orderings)
+    result = model.evaluate_documents(documents, unknown, orderings, 1 if args.seed is None else args.seed)
     if args.json:
         print_answer(args, model.name, {"text": args.text, **result.record()})
         return
@@ -98,6 +98,10 @@ def run_eval(args: argparse.Namespace, model: Model) -> None:
     low, high = result.interval
     share = unknown / (result.words + unknown)
     print(f"document perplexity  {result.perplexity:.2f} ({low:.2f} to {high:.2f}, 95 % by bootstrap over documents)")
+    if result.bound is not None:
+        print(f"variational bound    {result.bound:.2f}, which the perplexity is at most")
+    if result.standard_error is not None:
+        print(f"standard error       {result.standard_error:.2f}, of the estimated probabilities, beside the interval")
     print(f"documents            {result.documents:,} ({len(documents) - result.documents:,} more have no words)")
     print(f"words                {result.words:,}")
     print(f"unknown words        {unknown:,} ({100 * share:.1f} %), left out")
@@ -148,6 +152,10 @@ def run_retrieve(args: argparse.Namespace) -> None:
     for each, documents in ((args.files, queries), (names, database)):
         if not any(documents.labels):
             raise UserError("the documents have no labels", each[0], _advice_on_labels(model))
+    ranked = {os.path.realpath(file) for file in names}
+    for file in args.files:
+        if os.path.realpath(file) in ranked:
+            note(args, f"{file} is in the database, too: each of its documents finds itself first")
     found = retrieve(model.features(queries), model.features(database), queries.labels, database.labels)
     if not len(found.precision):
         raise UserError("no label of these documents is one of the database", args.files[0], "check the labels")

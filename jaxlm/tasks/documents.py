@@ -24,6 +24,9 @@ class DocumentEvaluation:
         unknown: other words, outside the vocabulary, which are left out.
         orderings: over which each p(v) is averaged, or estimates.
         interval: of the perplexity, 95 % by the bootstrap over documents; None where it is not computed.
+        bound: the perplexity of the variational bound, which the exact one is at most; None for models without it.
+        standard_error: of the perplexity, where all p(v) have an estimate in common, whose error `interval` leaves out;
+            None for other models.
     """
 
     mean: float
@@ -32,11 +35,13 @@ class DocumentEvaluation:
     unknown: int = 0
     orderings: int = 1
     interval: Interval | None = None
+    bound: float | None = None
+    standard_error: float | None = None
 
     @property
     def perplexity(self) -> float:
         """exp(-1/T Σ_t 1/D_t log p(v_t)) (Lauly et al. 2017, Eq. 30-31), which is not the perplexity of a text."""
-        return math.exp(-self.mean) if -self.mean < 700 else math.inf
+        return _perplexity(self.mean)
 
     def record(self) -> dict[str, Any]:
         """Return what records and JSON hold of it."""
@@ -44,7 +49,9 @@ class DocumentEvaluation:
             "document_perplexity": self.perplexity, "documents": self.documents, "words": self.words,
             "unknown": self.unknown, "orderings": self.orderings,
         }  # fmt: skip
-        return known if self.interval is None else known | {"interval": list(self.interval)}
+        interval = None if self.interval is None else list(self.interval)
+        more = {"interval": interval, "bound": self.bound, "standard_error": self.standard_error}
+        return known | {name: value for name, value in more.items() if value is not None}
 
     def show(self, so_far: str = "") -> str:
         """Return it for people, in a line."""
@@ -55,17 +62,38 @@ class DocumentEvaluation:
         )
 
 
+def _perplexity(mean: float) -> float:
+    return math.exp(-mean) if -mean < 700 else math.inf
+
+
 def evaluate(
-    log_probs: ArrayLike, lengths: NDArray[np.int64], unknown: int = 0, orderings: int = 1
+    log_probs: ArrayLike,
+    lengths: NDArray[np.int64],
+    unknown: int = 0,
+    orderings: int = 1,
+    bounds: ArrayLike | None = None,
+    standard_error: float | None = None,
 ) -> DocumentEvaluation:
-    """Sum up documents' log-probabilities [documents], in nats; lengths: their numbers of words, [documents]."""
+    """Sum up documents' log-probabilities.
+
+    Args:
+        log_probs: log p(v) of each document, [documents], nats.
+        lengths: their numbers of words, [documents].
+        unknown: the number of their other words.
+        orderings: as of `DocumentEvaluation`.
+        bounds: numbers that log p(v) is not below, [documents], nats.
+        standard_error: of the estimated mean over documents of 1/D log p(v), nats.
+    """
     found = lengths > 0
     if not found.any():
         return DocumentEvaluation(math.nan, 0, 0, unknown, orderings)
     of_word = np.asarray(log_probs, np.float64)[found] / lengths[found]
     low, high = bootstrap(lambda drawn: np.exp(-of_word[drawn].mean(axis=1)), len(of_word))
+    mean = float(of_word.mean())
     return DocumentEvaluation(
-        float(of_word.mean()), len(of_word), int(lengths.sum()), unknown, orderings, (low, high)
+        mean, len(of_word), int(lengths.sum()), unknown, orderings, (low, high),
+        None if bounds is None else _perplexity(float(np.mean(np.asarray(bounds)[found] / lengths[found]))),
+        None if standard_error is None else _perplexity(mean) * standard_error,
     )  # fmt: skip
 
 

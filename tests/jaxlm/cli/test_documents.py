@@ -111,6 +111,14 @@ def test_documents_with_the_same_label_are_retrieved(folder, call):
     assert len(lines) == 3 + len(result["recall"])
 
 
+def test_retrieve_says_that_queries_are_in_the_database(folder, capsys):
+    queries = folder / "test.feat"
+    for database in ([folder / "train.feat"], [folder / "train.feat", f"{folder}/./test.feat"]):
+        assert main(["retrieve", str(folder / "model"), str(queries), "--database", *map(str, database)]) == 0
+        said = f"retrieve: {queries} is in the database, too: each of its documents finds itself first\n"
+        assert capsys.readouterr().err == (said if len(database) > 1 else "")
+
+
 def test_retrieve_says_what_is_left_out(folder, call):
     (folder / "odd.feat").write_text("0 1:1 13:2 40:1\n7 2:1\n8 3:1\n")
     argv = ["retrieve", folder / "model", folder / "odd.feat", "--database", folder / "train.feat"]
@@ -167,6 +175,28 @@ def test_eval_says_what_probabilities_are_averaged_over(folder, call, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert "the probabilities of a replicated-softmax depend on no order of the words (--orderings)" in line
     assert call(*argv[:-2]).splitlines()[-1].startswith("unknown words")
+
+
+def test_eval_says_how_far_estimates_are_off(folder, call):
+    """The interval is over documents: it has neither the error of a shared estimate, nor how far off a bound is."""
+    files = ["--train", folder / "train.feat", "--vocab", folder / "vocab", "--epochs", "2"]
+    call("train", "lda", *files, "--num-topics", "2", "--out", folder / "lda-2")
+    call("train", "replicated-softmax", *files, "--num-hidden", "2", "--out", folder / "softmax-2")
+    for name, key, line in (("lda-2", "bound", "variational bound"), ("softmax-2", "standard_error", "standard error")):
+        model, argv = jaxlm.load(folder / name), ["eval", folder / name, "--text", folder / "test.feat"]
+        documents, _ = documents_of(model, folder / "test.feat")
+        found = json.loads(call(*argv, "--json"))
+        assert {"bound", "standard_error"} & found.keys() == {key}
+        if key == "bound":
+            bound = np.exp(-np.mean(model.document_bounds(documents) / documents.lengths))
+            assert found[key] > found["document_perplexity"]
+            assert found[key] == pytest.approx(bound)
+        else:
+            error = model.document_standard_error(documents)
+            assert error > 0
+            assert found[key] == pytest.approx(found["document_perplexity"] * error)
+        assert f"{line:<20} {found[key]:.2f}, " in call(*argv)
+        assert model.evaluate([folder / "test.feat"]).record()[key] == found[key]
 
 
 @pytest.mark.parametrize(("model", "carves"), [("docnade", True), ("lda", False)])

@@ -232,6 +232,23 @@ def test_an_ensemble_is_the_exact_mean_over_the_orders_that_are_drawn():
     np.testing.assert_allclose(model.document_log_probs(documents, 3, seed=3), expected, rtol=1e-5, atol=1e-12)
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_mean_over_orders_of_log_p_is_a_bound_of_the_bag_of_words(layers):
+    """By Jensen's inequality; of a document of one word, often, it is exact."""
+    config = replace(CONFIG, num_layers=layers)
+    params, words = random_params(config, scale=1.5), [0, 0, 1, 4]
+    every = [-chain_by_hand(params, order, config) for order in itertools.permutations(words)]
+    bag = np.log(np.mean(np.exp(every)))  # of all orders
+    model, documents = model_of(params, config), documents_of([[2, 1, 0, 0, 1], [0, 3, 0, 0, 0]])
+    drawn = np.array(list(itertools.islice(of_orderings(model, documents, seed=3), 100)))
+    found = model.document_log_probs(documents, 100, seed=3)
+    assert abs(drawn[:, 0].mean() - np.mean(every)) < 4 * drawn[:, 0].std() / 10
+    assert abs(np.exp(found[0]) - np.exp(bag)) < 4 * np.exp(drawn[:, 0]).std() / 10
+    for bound, of_bag in ((np.mean(every), bag), (drawn[:, 0].mean(), found[0])):
+        assert bound < of_bag - 0.1
+    np.testing.assert_allclose([*drawn[:, 1], found[1]], -chain_by_hand(params, [1, 1, 1], config), rtol=1e-5)
+
+
 @shapes
 def test_a_representation_is_the_last_hidden_layer_after_all_words(layers, activation):
     config = replace(CONFIG, num_layers=layers, activation=activation)

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -32,9 +33,9 @@ SPECIFICATION = jax.jit(docnade.loss, static_argnums=3)
 G = {"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "tanh": np.tanh}
 
 
-def random_params(seed=0, scale=1.0):
+def random_params(seed=0, scale=1.0, num_words=N_W):
     rng = np.random.default_rng(seed)
-    shapes = (N_W, H), (H,), (N_W - 1, H), (N_W - 1,)
+    shapes = (num_words, H), (H,), (num_words - 1, H), (num_words - 1,)
     return docnade.Params(*(jnp.asarray(scale * rng.normal(size=shape), jnp.float32) for shape in shapes))
 
 
@@ -43,10 +44,10 @@ def documents_of(rows):
     return Documents(counted(*np.nonzero(rows), rows.shape, rows[rows > 0]), ((),) * len(rows))
 
 
-def log_p_by_hand(params, words, config=CONFIG):
+def log_p_by_hand(params, words, config=CONFIG, tree=TREE):
     """Algorithm 1, word by word and decision by decision, in float64: log p of each word."""
     W, c, V, b = (np.asarray(x, np.float64) for x in params)
-    codes, total, found = dict(walk(TREE)), np.array(c), []
+    codes, total, found = dict(walk(tree)), np.array(c), []
     for word in words:
         h = G[config.activation](total)
         found.append(sum(-np.log1p(np.exp(-sign * (V[node] @ h + b[node]))) for node, sign in codes[word]))
@@ -54,8 +55,8 @@ def log_p_by_hand(params, words, config=CONFIG):
     return found
 
 
-def batch_of(documents, config=CONFIG):
-    data = docnade.texts(config, -1, TREE)(documents)
+def batch_of(documents, config=CONFIG, tree=TREE):
+    data = docnade.texts(config, -1, tree)(documents)
     costs = docnade.costs(data).sum(axis=0) + 3
     return docnade.gather(data, jnp.arange(docnade.num_documents(data)), tuple(costs.tolist()), config)
 
@@ -116,6 +117,37 @@ def test_probabilities_of_all_documents_of_a_length_sum_to_one():
         assert np.std(log_p) > 0.5
 
 
+@pytest.mark.parametrize("rows", [1, 2, 5, 1000])
+def test_scores_in_blocks_are_those_of_a_loop_over_words(rows, monkeypatch):
+    """Also where words and documents are cut by blocks: each goes on where the block before has ended."""
+    monkeypatch.setattr(docnade, "CACHED", rows)
+    config, params = replace(CONFIG, num_words=12), random_params(num_words=12)
+    tree = trees.build("huffman", jax.random.key(0), num_words=12, counts=2 ** np.arange(12))
+    assert {-(-len(path) // docnade.TILE) for _, path in walk(tree)} == {1, 2, 3}, "tiles of a word"
+    batch = batch_of(documents_of(np.random.default_rng(0).poisson(0.8, (4, 12))), config, tree)
+    expected = [-np.mean(log_p_by_hand(params, words, config, tree)) for words in words_of(batch)]
+    found = jax.jit(lambda params: docnade.score(params, batch, config))(params)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_memory_of_scores_does_not_grow_with_the_hidden_layers_of_words():
+    config = docnade.Config(num_words=50_000, num_hidden=64)
+    shapes = (50_000, 64), (64,), (49_999, 64), (49_999,)
+    params = docnade.Params(*(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes))
+    score = jax.jit(docnade.score, static_argnums=2)
+
+    def temporaries(number):
+        integers = partial(jax.ShapeDtypeStruct, dtype=jnp.int32)
+        words = docnade.Words(integers((number,)), integers((number,)), integers((1,)))
+        of_path, of_tiles = (4 * number, docnade.TILE), integers((4 * number,))  # each word has four tiles
+        tiles = docnade.Tiles(integers(of_path), jax.ShapeDtypeStruct(of_path, jnp.float32), of_tiles, of_tiles)
+        lowered = score.lower(params, docnade.Batch(words, tiles), config)
+        return lowered.compile().memory_analysis().temp_size_in_bytes
+
+    few, many = 2_000, 200_000  # words of one document
+    assert temporaries(many) - temporaries(few) < 32 * (many - few)  # a hidden layer alone takes 256 bytes a word
+
+
 def test_the_order_of_earlier_words_does_not_matter_and_that_of_the_predicted_does():
     params = random_params()
     one, other = (log_p_by_hand(params, words) for words in ([0, 1, 2, 3], [2, 0, 1, 3]))
@@ -145,6 +177,21 @@ def test_an_ensemble_is_the_mean_probability_over_orders():
     np.testing.assert_allclose(found[:2], every, rtol=0.15)
     assert found[2] == 1  # a document without words
     assert np.ptp([np.exp(each[0]) for each in drawn]) > 0.1 * every[0]
+
+
+def test_the_mean_over_orders_of_log_p_is_a_bound_of_the_bag_of_words():
+    """By Jensen's inequality; of a document of one word, often, it is exact."""
+    params, words = random_params(scale=3.0), [0, 0, 1, 4]
+    every = [sum(log_p_by_hand(params, order)) for order in itertools.permutations(words)]
+    bag = np.log(np.mean(np.exp(every)))  # of all orders
+    model, documents = model_of(params), documents_of([[2, 1, 0, 0, 1], [0, 3, 0, 0, 0]])
+    drawn = np.array(list(itertools.islice(of_orderings(model, documents, seed=3), 100)))
+    found = model.document_log_probs(documents, 100, seed=3)
+    assert abs(drawn[:, 0].mean() - np.mean(every)) < 4 * drawn[:, 0].std() / 10
+    assert abs(np.exp(found[0]) - np.exp(bag)) < 4 * np.exp(drawn[:, 0]).std() / 10
+    for bound, of_bag in ((np.mean(every), bag), (drawn[:, 0].mean(), found[0])):
+        assert bound < of_bag - 0.1
+    np.testing.assert_allclose([*drawn[:, 1], found[1]], sum(log_p_by_hand(params, [1, 1, 1])), rtol=1e-5)
 
 
 def test_the_mean_of_probabilities_is_taken_in_the_log_domain():

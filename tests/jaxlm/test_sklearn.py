@@ -48,9 +48,20 @@ def encoder(name, **more):
     return DocumentEncoder(name, 3, **{"epochs": 4, "recipe": recipe, "config": config, "random_state": 0, **more})
 
 
-@pytest.mark.filterwarnings("ignore:X has values that are not whole:UserWarning")  # checks draw normal numbers
-@parametrize_with_checks([DocumentEncoder(name, 2, epochs=1) for name in ("deepdocnade", "lda")])
+CHECKED = ("deepdocnade", "lda")  # in every run of the tests: the others take longer
+drawn_normally = pytest.mark.filterwarnings("ignore:X has values that are not whole:UserWarning")
+
+
+@drawn_normally
+@parametrize_with_checks([DocumentEncoder(name, 2, epochs=1) for name in CHECKED])
 def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.extended
+@drawn_normally
+@parametrize_with_checks([DocumentEncoder(name, 2, epochs=1) for name in ENCODING if name not in CHECKED])
+def test_checks_of_scikit_learn_of_other_models(estimator, check):
     check(estimator)
 
 

@@ -85,7 +85,7 @@ def pieces(number: int, size: int | None = None) -> Iterator[slice]:
     return (slice(begin, min(begin + size, number)) for begin in range(0, number, size))
 
 
-def permuted(rows: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+def shuffled(rows: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     """Return the rows of an array, [number, …], in random order; each part of `PIECE` rows or so is in memory once.
 
     Rows go to buckets at random, of which each is then put in random order, so that all orders are equally likely

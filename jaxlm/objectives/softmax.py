@@ -25,7 +25,7 @@ from jax import Array, lax
 from jaxfit.devices.platform import block, parts, platform
 
 CACHE_ENTRIES = 2_500_000  # exponentials at a time on a CPU: 10 MB
-ROWS = 250  # or of so many examples: each block reads all of R, which for 131,072 words took half of the time of 19
+ROWS = 250  # or of so many examples, since each block reads all of R: fewer rows are slow with a large vocabulary
 CHUNKED = 100_000  # words; more are taken in chunks on a CPU
 CHUNK = 1024  # words of a chunk at least
 Carry = TypeVar("Carry")

@@ -9,7 +9,7 @@ import pytest
 
 from jaxfit.errors import UserError
 from jaxfit.files import large_arrays
-from jaxfit.files.large_arrays import Collector, empty, filled, permuted, pieces, stored_in
+from jaxfit.files.large_arrays import Collector, empty, filled, pieces, shuffled, stored_in
 
 
 @pytest.mark.parametrize("memory", [0, 4, 5, 99])
@@ -33,23 +33,23 @@ def test_empty_collector_returns_an_empty_array(tmp_path):
 
 @pytest.mark.parametrize("memory", [0, 99])
 @pytest.mark.parametrize("rows", [0, 1, 7, 60])
-def test_permuted_rows_are_the_rows(tmp_path, monkeypatch, rows, memory):
+def test_shuffled_rows_are_the_rows(tmp_path, monkeypatch, rows, memory):
     monkeypatch.setattr(large_arrays, "PIECE", 7)
     values = np.arange(2 * rows, dtype=np.int32).reshape(rows, 2)
     with stored_in(tmp_path, memory):
-        found = permuted(values, np.random.default_rng(rows))
+        found = shuffled(values, np.random.default_rng(rows))
     assert found.dtype == np.int32
     assert isinstance(found, np.memmap) == (rows > memory)
     assert sorted(found.tolist()) == values.tolist()
     assert rows < 60 or found.tolist() != values.tolist()
 
 
-def test_permuted_rows_have_every_order_equally_often(monkeypatch):
+def test_shuffled_rows_have_every_order_equally_often(monkeypatch):
     """Chi-square of the 24 orders of four rows, in buckets of several sizes; p = .001 of 49.7."""
     monkeypatch.setattr(large_arrays, "PIECE", 2)
     generator, counts = np.random.default_rng(0), {}
     for _ in range(4800):
-        order = tuple(permuted(np.arange(4)[:, None], generator).ravel().tolist())
+        order = tuple(shuffled(np.arange(4)[:, None], generator).ravel().tolist())
         counts[order] = counts.get(order, 0) + 1
     assert len(counts) == 24
     assert sum((count - 200) ** 2 / 200 for count in counts.values()) < 49.7

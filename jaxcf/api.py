@@ -109,7 +109,7 @@ def train(
 
         known, pairs, how = files(ratings, "ratings"), NO_PAIRS, fields_of(options, Reading)
         if known:
-            counts = record.counts(config.get("positive"))
+            counts = record.takes_counts(config.get("positive"))
             data, listed, notes = reading.read_dataset(
                 known, files(valid, "valid"), (), files(rated, "rated"), Reading.of(how, counts), counts
             )

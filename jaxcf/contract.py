@@ -235,7 +235,7 @@ class RatingModel(Record):
         """Whether it is a model of implicit data: it ranks items, and predicts no ratings."""
         return self.capability(RanksItems) is not None
 
-    def counts(self, positive: float | None) -> bool:
+    def takes_counts(self, positive: float | None) -> bool:
         """Return whether the values of its ratings are counts, and not stars; positive: of its Config."""
         return self.implicit and positive is None
 

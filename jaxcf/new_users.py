@@ -38,7 +38,7 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
     if isinstance(rated, str) or not isinstance(rated, Iterable):
         raise UserError("rated is not a list of items", "rated", f"give one: [{rated!r}]")
     ids, values, others = list(ratings), list(ratings.values()), list(rated)
-    counts = model.record.counts(model.positive)
+    counts = model.record.takes_counts(model.positive)
     if counts:
         ids, values, others = [*ids, *others], values + [1.0] * len(others), []
     try:

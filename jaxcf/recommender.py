@@ -184,7 +184,7 @@ class Model:
 
     def _read(self, ratings: Table, how: Mapping[str, Any]) -> Ratings:
         """Read ratings, or counts, with the indices of the catalogue, -1 for users and items that it lacks."""
-        counts, scale = self.record.counts(self.positive), None if self.record.implicit else self.catalogue.scale
+        counts, scale = self.record.takes_counts(self.positive), None if self.record.implicit else self.catalogue.scale
         return read(ratings, self.catalogue, scale, counts, how)
 
     def stars(self, predictor: Predictor, user: np.ndarray, item: np.ndarray, clip: bool = True) -> NDArray[np.float32]:

@@ -68,7 +68,7 @@ def read(args: argparse.Namespace, model: Model, files: list[str]) -> Table:
     """Read ratings, or counts, of a model's kind of data, and say what was read."""
     from jaxcf.data import reading  # here and below: it takes a while, and users of training do without files
 
-    counts = model.record.counts(model.positive)
+    counts = model.record.takes_counts(model.positive)
     scale = None if model.record.implicit else model.catalogue.scale
     table = reading.read(files, reading_of(args, counts), scale, counts)
     note(args, *table.notes)
@@ -110,7 +110,7 @@ def new_users(
     """
     from jaxcf.data import reading
 
-    counts = model.record.counts(model.positive)
+    counts = model.record.takes_counts(model.positive)
     scale = None if model.record.implicit else model.catalogue.scale
     found = reading.read_either(files, reading_of(args, counts), scale, counts)
     note(args, *found.notes)

@@ -74,7 +74,7 @@ def run_recommend(args: argparse.Namespace) -> None:
         best = model.best(model.scorer_given(users, new=True), users, range(users.number), args.top)
         answers = {str(name): found for name, found in zip(ids.users.tolist(), best, strict=True)}
     elif args.rated:
-        ratings, others = parse_rated(",".join(args.rated), model.record.counts(model.positive))
+        ratings, others = parse_rated(",".join(args.rated), model.record.takes_counts(model.positive))
         by_stars = model.record.capability(FoldsIn) and not model.record.capability(UsesRatedItems)
         if others and by_stars and not model.record.implicit:
             raise UserError(f"{others[0]!r} has no stars", "--rated", "write item:stars,item:stars,…")

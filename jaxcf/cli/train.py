@@ -125,7 +125,7 @@ class Task(NamedTuple):
     @property
     def counts(self) -> bool:
         """Whether the values of the ratings are counts."""
-        return self.record.counts(self.plan.config.get("positive"))
+        return self.record.takes_counts(self.plan.config.get("positive"))
 
 
 class Done(NamedTuple):

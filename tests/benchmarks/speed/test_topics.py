@@ -27,6 +27,17 @@ def test_times_are_divided_by_ours_and_documents_are_counted_in_every_pass():
     assert [(row["passes"], row["s of training"]["median"]) for row in (ours, theirs)] == [(5, 3.5), (2, 8.0)]
 
 
+def test_the_time_to_a_perplexity_that_is_not_reached_is_infinite():
+    rounds = {topics.OURS: [(2.0, 30.0)], "peer": [(6.0, 40.0)]}
+    ours, theirs = topics._table(300, {topics.OURS: 5, "peer": 2}, rounds, {"peer"}).values()
+    assert (ours["s of training"]["median"], theirs["s of training"]["median"]) == (2.0, None)
+    assert theirs["this / jaxlm, s of training"]["median"] is None
+    assert theirs["documents/s"]["median"] == 100.0
+    ours, theirs = topics._table(300, {topics.OURS: 5, "peer": 2}, rounds, {topics.OURS}).values()
+    assert (ours["s of training"]["median"], theirs["s of training"]["median"]) == (None, 6.0)
+    assert "this / jaxlm, s of training" not in theirs
+
+
 @pytest.mark.extended
 def test_trainings_are_timed_in_turn_and_evaluated_on_test_documents(monkeypatch):
     """A peer whose topics are uniform has a perplexity of the number of words, which ours is to reach, at any pass."""

@@ -164,6 +164,25 @@ class PredictsWords:
 
 
 @dataclass(frozen=True)
+class CarriesState:
+    """What the model keeps of the words before is a state, which the next word advances: no word is read twice.
+
+    A state is never changed: it can be advanced by one word, and then by another in its place.
+
+    Attributes:
+        start: (model, history) -> the state after a history and log P(w | history) of every word, float [N_w], nats;
+            both arguments as of `PredictsWords.log_prob`.
+        advance: (model, state, word) -> the state after one more word, an id, which may be that of a line end, and
+            log P of every word then, likewise.
+    """
+
+    start: Callable[[Any, np.ndarray], tuple[Any, np.ndarray]]
+    advance: Callable[[Any, Any, int], tuple[Any, np.ndarray]]
+
+    offers: ClassVar[str] = "a state that is carried from word to word (sample)"
+
+
+@dataclass(frozen=True)
 class Embeds:
     """The model has a feature vector for each word.
 

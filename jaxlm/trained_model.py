@@ -123,7 +123,7 @@ class Model:
                 a model without a distribution.
         """
         history = self.encode_line(self._given_words(context)) if isinstance(context, str) else self.encode(context)
-        with self._precision():
+        with self.precision():
             return self.require(PredictsWords, "log_prob").log_prob(self, history)
 
     def event_log_probs(self, ids: np.ndarray, fresh_lines: bool = False) -> np.ndarray:
@@ -135,7 +135,7 @@ class Model:
                 always does.
         """
         predicts = self.require(PredictsWords, "event_log_probs")
-        with self._precision():
+        with self.precision():
             return predicts.event_log_probs(self, checked(ids, self.vocabulary), fresh_lines)
 
     def log_normalizers(self, ids: np.ndarray) -> np.ndarray | None:
@@ -146,7 +146,7 @@ class Model:
         predicts = self.require(PredictsWords, "log_normalizers")
         if predicts.log_normalizers is None:
             return None
-        with self._precision():
+        with self.precision():
             return predicts.log_normalizers(self, checked(ids, self.vocabulary))
 
     def document_log_probs(self, documents: Documents, orderings: int = 1, seed: int = 1) -> np.ndarray:
@@ -158,7 +158,7 @@ class Model:
         predicts = self.require(PredictsDocuments, "document_log_probs")
         require_number(orderings, "orderings", int)
         require_number(seed, "seed", int, **SEED)
-        with self._precision():
+        with self.precision():
             return predicts.log_probs(self, documents, orderings, seed)
 
     def document_bounds(self, documents: Documents) -> np.ndarray | None:
@@ -166,7 +166,7 @@ class Model:
         predicts = self.require(PredictsDocuments, "document_bounds")
         if predicts.bounds is None:
             return None
-        with self._precision():
+        with self.precision():
             return predicts.bounds(self, documents)
 
     def document_standard_error(self, documents: Documents, seed: int = 1) -> float | None:
@@ -178,7 +178,7 @@ class Model:
         require_number(seed, "seed", int, **SEED)
         if predicts.standard_error is None:
             return None
-        with self._precision():
+        with self.precision():
             return predicts.standard_error(self, documents.with_words(), seed)
 
     def features(self, documents: Documents | Text) -> np.ndarray:
@@ -190,7 +190,7 @@ class Model:
         """
         encodes = self.require(EncodesDocuments, "features")
         read: Any = documents if hasattr(documents, "counts") else self._documents(documents)[0]
-        with self._precision():
+        with self.precision():
             return encodes.encode(self, read)
 
     def _documents(self, text: Text) -> tuple[Documents, int]:
@@ -201,7 +201,7 @@ class Model:
         with as_files(text, "text", how.encoding) as files:
             return reading.encode(files, self.vocabulary, how)
 
-    def _precision(self) -> AbstractContextManager[None]:
+    def precision(self) -> AbstractContextManager[None]:
         """Return the context `full_float32` for all models but those that do without JAX, such as n-grams."""
         if not isinstance(self.record.fitting, BySGD | ByLibrary):
             return nullcontext()

@@ -23,7 +23,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.registry import PRODUCT, Cost
 from jaxlm import context_model
 from jaxlm.context_model import PERPLEXITY, Batch, num_examples, texts
-from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
+from jaxlm.contract import BySGD, CarriesState, Embeds, LanguageModel, PredictsWords
 from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.models import frbm
 
@@ -52,6 +52,13 @@ class Params(NamedTuple):
     b_h: Array
     b_v: Array
     A: Array
+
+
+class State(NamedTuple):
+    """What is carried from word to word: context int32 [c], and a [N_h], the input that it and p give hidden units."""
+
+    context: Array
+    a: Array
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
@@ -155,10 +162,19 @@ def _scored(params: Params, before: Array, batch: Batch, first: Array) -> tuple[
 
 
 @jax.jit
-def _predicted(params: Params, before: Array, batch: Batch, last: Array) -> Array:
-    """Filter consecutive events of one line; returns log P of every word at event `last`."""
-    _, a = filtered(params, before, batch, jnp.zeros(len(batch.word), bool))
-    return frbm.log_prob_of(params, a[last])
+def _begun(params: Params, before: Array, batch: Batch, first: Array, last: Array) -> tuple[State, Array]:
+    """Filter consecutive events; returns the state at event `last`, and log P of every word there."""
+    _, a = filtered(params, before, batch, first)
+    return State(batch.context[last], a[last]), frbm.log_prob_of(params, a[last])
+
+
+@jax.jit
+def _advanced(params: Params, state: State, word: Array, fresh: Array) -> tuple[State, Array]:
+    """Return the state after a word, and log P of every word then; fresh: bool, whether it ends a line's history."""
+    p = jnp.where(fresh, 0.0, posterior(params, state.a, word))
+    context = jnp.where(fresh, word, jnp.append(state.context[1:], word))
+    a = shifted_input(params, context, p)
+    return State(context, a), frbm.log_prob_of(params, a)
 
 
 def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
@@ -175,14 +191,27 @@ def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndar
     return -np.concatenate([*found, np.zeros(0)])[: len(ids)].astype(np.float64)
 
 
-def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
-    """Compute log P of every word after a history, int32[n], of one line: [N_w], nats."""
+def begin(model: Model, history: np.ndarray) -> tuple[State, np.ndarray]:
+    """Read a history, int32 [n]; returns the state after it, and log P of every word that may follow, [N_w], nats."""
     config, eos = model.config, model.vocabulary.eos
     ids = np.append(history, eos).astype(np.int32)  # the last word is not read
-    text = text_of(ids, eos)
     index = jnp.minimum(jnp.arange(capacity_step(len(ids))), len(history))  # compiled for few lengths
-    batch = Batch(*gather_contexts(text, index, config.context_size, False))
-    return np.asarray(_predicted(model.params, start(config), batch, jnp.int32(len(history))))
+    context, word = gather_contexts(text_of(ids, eos), index, config.context_size, config.across_lines)
+    first = (context[:, -1] == eos) & (not config.across_lines)
+    state, log_p = _begun(model.params, start(config), Batch(context, word), first, len(history))
+    return state, np.asarray(log_p)
+
+
+def advance(model: Model, state: State, word: int) -> tuple[State, np.ndarray]:
+    """Read one more word; returns as `begin`."""
+    fresh = word == model.vocabulary.eos and not model.config.across_lines
+    state, log_p = _advanced(model.params, state, np.int32(word), fresh)
+    return state, np.asarray(log_p)
+
+
+def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
+    """Compute log P of every word after a history, int32[n], of one line: [N_w], nats."""
+    return begin(model, history)[1]
 
 
 def cost(config: Config, costs: None = None) -> Cost:
@@ -217,6 +246,10 @@ MODEL = LanguageModel(
     config=Config,
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
-    capabilities=(PredictsWords(log_prob, event_log_probs), Embeds(lambda params: params.R)),
+    capabilities=(
+        PredictsWords(log_prob, event_log_probs),
+        CarriesState(begin, advance),
+        Embeds(lambda params: params.R),
+    ),
     cost=cost,
 )

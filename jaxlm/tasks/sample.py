@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jaxlm.contract import CarriesState, PredictsWords
+
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model
 
@@ -27,14 +29,35 @@ def sentence(
     Returns:
         The words, the prefix included, and whether the line came to its end.
     """
-    vocabulary, generator = model.vocabulary, np.random.default_rng([seed, line])
-    words = list(prefix)
-    while len(words) < longest:
-        log_p = model.log_prob(words).astype(np.float64)
-        cumulative = np.cumsum(np.exp((log_p - log_p.max()) / temperature))
-        drawn = np.searchsorted(cumulative, generator.random() * cumulative[-1], side="right")
-        word = vocabulary.words[min(int(drawn), len(vocabulary) - 1)]
-        if drawn == vocabulary.eos:
-            return words, True
-        words.append(word)
-    return words, False
+    generator, words = np.random.default_rng([seed, line]), list(prefix)
+    if len(words) >= longest:
+        return words, False
+    carries = model.record.capability(CarriesState) or _with_histories(model.require(PredictsWords, "sample"))
+    with model.precision():
+        state, log_p = carries.start(model, model.encode(words))
+        while True:
+            word = _draw(log_p, generator.random(), temperature)
+            if word == model.vocabulary.eos:
+                return words, True
+            words.append(model.vocabulary.words[word])
+            if len(words) == longest:
+                return words, False
+            state, log_p = carries.advance(model, state, word)
+
+
+def _draw(log_p: np.ndarray, share: float, temperature: float) -> int:
+    """Return the id of the word at a share of the distribution function, in [0, 1); log_p: [N_w], nats."""
+    log_p = log_p.astype(np.float64)
+    cumulative = np.cumsum(np.exp((log_p - log_p.max()) / temperature))
+    drawn = np.searchsorted(cumulative, share * cumulative[-1], side="right")
+    return min(int(drawn), len(log_p) - 1)
+
+
+def _with_histories(predicts: PredictsWords) -> CarriesState:
+    """Return the capability for a model that reads all words before: its state is the history, int32 [n]."""
+
+    def advance(model: Model, history: np.ndarray, word: int) -> tuple[np.ndarray, np.ndarray]:
+        longer = np.append(history, np.int32(word))
+        return longer, predicts.log_prob(model, longer)
+
+    return CarriesState(lambda model, history: (history, predicts.log_prob(model, history)), advance)

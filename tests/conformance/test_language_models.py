@@ -16,6 +16,7 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxlm.contract import (
     BySGD,
+    CarriesState,
     Embeds,
     EncodesDocuments,
     HasNGrams,
@@ -36,6 +37,11 @@ PREDICTING, EMBEDDING, OF_DOCUMENTS, COUNTED, BY_SGD = (
         lambda record: isinstance(record.fitting, BySGD),
     )
 )
+CARRYING = [  # with other objectives, and topics, too
+    pytest.param(case, id=str(case), marks=[] if case in CASES else pytest.mark.extended)
+    for case in every(objectives=True)
+    if case.package is jaxlm and case.record.capability(CarriesState)
+]
 # command, or form of the file -> what it asks for, any of several
 NEEDS = {"eval": (PredictsWords, PredictsDocuments), "score": PredictsWords, "next": PredictsWords,
          "sample": PredictsWords, "features": EncodesDocuments, "topics": HasTopics,
@@ -68,6 +74,30 @@ def test_distributions_sum_to_one_and_are_what_texts_are_scored_by(case, place, 
         line = [] if word == eos else [*line, word]
     np.testing.assert_allclose(model.event_log_probs(ids, fresh_lines=True), expected, rtol=1e-4, atol=1e-5)
     assert np.std(expected) > 0.1
+
+
+@pytest.mark.parametrize("case", CARRYING)
+def test_a_state_carried_from_word_to_word_predicts_as_the_whole_history_does(case, place, tmp_path):
+    """A random text with line ends; a state that has been advanced can be advanced again."""
+    trained, words = case.train(place, tmp_path / "model").model, place.corpus.vocabulary
+    ids = np.random.default_rng(0).integers(0, len(words), 24).astype(np.int32)
+    ids[[9, 10, 17]] = words.eos
+    of_events, carries = {}, case.record.capability(CarriesState)
+    for across_lines in (True, False):
+        model = dataclasses.replace(trained, config=dataclasses.replace(trained.config, across_lines=across_lines))
+        expected, found = [], []
+        with model.precision():
+            state, log_p = carries.start(model, ids[:5])
+            for number in range(5, len(ids)):
+                expected.append(model.log_prob([words.words[i] for i in ids[:number]]))
+                found.append(log_p)
+                carries.advance(model, state, int(ids[0]))
+                state, log_p = carries.advance(model, state, int(ids[number]))
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        of_events[across_lines] = np.take_along_axis(np.array(found), ids[5:, None], axis=1)[:, 0]
+        np.testing.assert_allclose(of_events[across_lines], model.event_log_probs(ids)[5:], rtol=1e-4, atol=1e-5)
+        assert np.std(of_events[across_lines]) > 0.1
+    assert np.any(np.abs(of_events[True] - of_events[False]) > 1e-4)
 
 
 @of(PREDICTING)

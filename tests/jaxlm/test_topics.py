@@ -17,6 +17,7 @@ from jaxlm import topics
 from jaxlm.cli.main import main
 from jaxlm.context_model import examples, gather
 from jaxlm.context_model import texts as texts_of_contexts
+from jaxlm.contract import CarriesState
 from jaxlm.models import lbl
 from jaxlm.models.recurrent import lstm, network
 from jaxlm.models.recurrent.windows import gather as gather_windows
@@ -198,6 +199,25 @@ def test_predictions_of_a_trained_model_are_of_the_words_before(trained, name):
     changed = dataclasses.replace(model, structure=others)
     assert np.any(np.abs(changed.event_log_probs(text) - one) > 1e-5)
     assert np.any(np.abs(changed.log_prob(LINE) - model.log_prob(LINE)) > 1e-6)
+
+
+@pytest.mark.parametrize("across_lines", [True, False])
+def test_a_state_carried_from_word_to_word_has_the_topics_of_the_words_before(trained, across_lines):
+    """Over more words than topics are inferred from."""
+    model = jaxlm.load(trained / "rnn")
+    config = dataclasses.replace(model.config, across_lines=across_lines, topic_window=W)
+    model, carries = dataclasses.replace(model, config=config), model.record.capability(CarriesState)
+    text = model.encode([*LINE, "<eos>", "The", "she", "took", "tea", "The", "nobody", "<eos>", "liked", "bread"])
+    assert len(text) > W
+    with model.precision():
+        state, log_p = carries.start(model, text[:0])
+        for number, word in enumerate(text):
+            expected = model.log_prob([model.vocabulary.words[i] for i in text[:number]])
+            np.testing.assert_allclose(log_p, expected, rtol=1e-5)
+            state, log_p = carries.advance(model, state, word)
+        changed = dataclasses.replace(model, structure=Topics(np.ascontiguousarray(model.structure.words[:, ::-1])))
+        one, two = (carries.advance(each, state, text[0])[1] for each in (model, changed))
+    assert np.any(np.abs(one - two) > 1e-6)
 
 
 @each

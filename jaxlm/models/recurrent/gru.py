@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxfit.recipe import Recipe
-from jaxlm.models.recurrent import network
+from jaxlm.models.recurrent import network, record
 from jaxlm.models.recurrent.layer import Cell
 
 
@@ -48,4 +48,4 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
 }  # fmt: skip
 
-MODEL = network.model("gru", "a network of gated recurrent units", "Cho et al. 2014", Config, RECIPES)
+MODEL = record.model("gru", "a network of gated recurrent units", "Cho et al. 2014", Config, RECIPES)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxfit.recipe import Recipe
-from jaxlm.models.recurrent import network
+from jaxlm.models.recurrent import network, record
 from jaxlm.models.recurrent.layer import Cell
 
 
@@ -47,4 +47,4 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
 }  # fmt: skip
 
-MODEL = network.model("lstm", "a long short-term memory network", "Hochreiter and Schmidhuber 1997", Config, RECIPES)
+MODEL = record.model("lstm", "a long short-term memory network", "Hochreiter and Schmidhuber 1997", Config, RECIPES)

@@ -12,10 +12,9 @@ Source: Mikolov et al. 2010; Hochreiter and Schmidhuber 1997; Cho et al. 2014; M
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,26 +22,18 @@ import numpy as np
 from jax import Array, lax
 
 from jaxfit.errors import UserError
-from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.program import Carried, Metrics, Program, Sequential
 from jaxfit.recipe import option
-from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import rows_of
 from jaxlm.context_model import PERPLEXITY
-from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
 from jaxlm.models.recurrent.layer import Cell, State, layer
 from jaxlm.models.recurrent.masks import draw_masks, mask_state, word_mask
-from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, texts, with_topics
+from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, with_topics
 from jaxlm.objectives import output, sampled
-from jaxlm.objectives.word_tree import WORD_TREE
-from jaxlm.topics import TOPICS, TopicOptions, Topics, require_no_tree
+from jaxlm.topics import TopicOptions, Topics, require_no_tree
 from jaxlm.trees.paths import Tree
 
-if TYPE_CHECKING:
-    from jaxlm.trained_model import Model
-
 STREAMS, BURN_IN = 64, 2  # of validation: windows before each stream that it begins with
-EVENTS = 256  # of a text that are scored at a time
 
 
 @dataclass(frozen=True)
@@ -266,73 +257,3 @@ def program(config: Config) -> Program:
         metric=PERPLEXITY, sequential=Sequential(start, streams=STREAMS, burn_in=BURN_IN),
     )  # fmt: skip
     return output.adapted(plain, touched)
-
-
-@functools.partial(jax.jit, static_argnums=(3, 4))
-def _scored(params: Params, windows: Windows, states: Any, config: Config, normalizers: bool) -> tuple[Array, Any]:
-    return event_nats(params, Carried(windows, states), config, normalizers)
-
-
-@functools.partial(jax.jit, static_argnums=3)
-def _predicted(params: Params, windows: Windows, last: Array, config: Config, children: Array | None) -> Array:
-    """Compute log P of every word at event `last` of one window, [1, T]; children: of the tree, if any."""
-    x, _ = hidden(params, params.R[windows.before], Carried(windows, _one_stream(config)), None, config)
-    return output.log_prob(vectors_of(params), params.b, params.head, x[0, last], config, children)
-
-
-def _one_stream(config: Config) -> Any:
-    return jax.tree.map(lambda s: s[None], start(config))
-
-
-def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
-    """Score a text in one online pass: float64 [events], nats."""
-    return -_online(model, ids, not fresh_lines, False)
-
-
-def log_normalizers(model: Model, ids: np.ndarray) -> np.ndarray | None:
-    """Compute log Z before each event of a text, float64 [events], nats; None for models that are normalised."""
-    return _online(model, ids, True, True) if output.is_unnormalized(model.config) else None
-
-
-def _online(model: Model, ids: np.ndarray, across_lines: bool, normalizers: bool) -> np.ndarray:
-    """Compute `event_nats` of a text in one online pass: float64 [events]."""
-    config = _scoring(model.config, min(EVENTS, capacity_step(len(ids))), across_lines)
-    data, states, found = model.texts(config)(ids), _one_stream(config), []
-    for row in range(num_windows(data)):
-        nats, states = _scored(model.params, gather(data, jnp.array([row]), 0, config), states, config, normalizers)
-        found.append(np.asarray(nats[0]))
-    return np.concatenate([*found, np.zeros(0)])[: len(ids)].astype(np.float64)
-
-
-def _scoring(config: Config, window: int, across_lines: bool) -> Config:
-    return output.exact(replace(config, window=window, across_lines=across_lines and config.across_lines))
-
-
-def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
-    """Compute log P of every word after a history, int32 [n], of one line: [N_w], nats."""
-    ids = np.append(history, model.vocabulary.eos).astype(np.int32)  # the last word is not read
-    config = _scoring(model.config, capacity_step(len(ids)), True)  # compiled for few lengths
-    windows = gather(model.texts(config)(ids), jnp.array([0]), 0, config)
-    children = jnp.asarray(model.structure.children) if isinstance(model.structure, Tree) else None
-    return np.asarray(_predicted(model.params, windows._replace(aux=None), len(history), config, children))
-
-
-def cost(config: Config, costs: Any = None) -> Cost:
-    """Count what a word takes: the products of the cells and of the output; rows of R and U where rows are read."""
-    N_h, g, out = config.num_hidden, len(config.cell.gates), output.work(config, None)
-    of_cells = g * N_h * (config.num_features + config.num_topics + (2 * config.num_layers - 1) * N_h)
-    rows = out.rows * N_h + config.num_features if out.rows else 0
-    layers = f"{g} N_h (N_f + {'K + ' if config.num_topics else ''}(2 layers - 1) N_h)"
-    formula = f"6 ({layers} + ({out.formula}) N_h) operations: cells, {config.objective}"
-    return Cost(PRODUCT * (of_cells + out.products * N_h), rows, rows, formula)
-
-
-def model(name: str, about: str, source: str, config: type[Config], recipes: dict[str, Any]) -> LanguageModel:
-    """Return the record of a recurrent model."""
-    return LanguageModel(
-        name=name, about=about, source=source, config=config, recipes=recipes,
-        fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
-        structures=(WORD_TREE, TOPICS),
-        capabilities=(PredictsWords(log_prob, event_log_probs, log_normalizers), Embeds(lambda params: params.R)),
-        cost=cost,
-    )  # fmt: skip

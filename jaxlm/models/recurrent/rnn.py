@@ -10,7 +10,7 @@ import jax
 from jax import Array
 
 from jaxfit.recipe import Recipe
-from jaxlm.models.recurrent import network
+from jaxlm.models.recurrent import network, record
 from jaxlm.models.recurrent.layer import Cell
 
 
@@ -43,4 +43,4 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
 }  # fmt: skip
 
-MODEL = network.model("rnn", "a recurrent network of sigmoid units", "Mikolov et al. 2010", Config, RECIPES)
+MODEL = record.model("rnn", "a recurrent network of sigmoid units", "Mikolov et al. 2010", Config, RECIPES)

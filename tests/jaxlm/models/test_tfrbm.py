@@ -74,6 +74,15 @@ def test_next_word_given_a_line_is_what_the_online_pass_gives_it():
         np.testing.assert_allclose(found[word], events[number], rtol=2e-5)
 
 
+@pytest.mark.parametrize("across_lines", [True, False])
+def test_a_history_of_several_lines_is_read_as_a_text_is(across_lines):
+    params, ids = random_params(), random_ids(24)
+    assert np.count_nonzero(ids[:-1] == EOS) > 1
+    of, (nats, _) = model(params, config(across_lines=across_lines)), by_loop(params, ids, across_lines)
+    found = [tfrbm.log_prob(of, ids[:number])[word] for number, word in enumerate(ids)]
+    np.testing.assert_allclose(found, -nats, rtol=2e-5)
+
+
 def test_without_temporal_weights_it_is_the_frbm():
     params = random_params()._replace(A=jnp.zeros((N_H, N_H)))
     plain, cfg = frbm.Params(*params[:4]), config()

@@ -1,12 +1,14 @@
 """Sentences drawn from a model: their distribution, and what they depend on."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
 import jaxlm
 from jaxfit.errors import UserError
-from jaxlm.contract import LanguageModel, PredictsWords
+from jaxlm.contract import CarriesState, LanguageModel, PredictsWords
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.sample import sentence
 from jaxlm.trained_model import Model
@@ -40,6 +42,34 @@ def test_words_have_the_models_probabilities():
 def test_a_long_line_is_cut():
     words, ended = sentence(unigram(np.array([0.5, 0.0, 0.5, 0.0])), 0, 0, longest=7)
     assert (len(words), ended) == (7, False)
+
+
+def test_words_are_those_drawn_from_predictions_by_whole_histories():
+    """Of a model that carries its state, and of one that reads all words before: the same, by the same numbers."""
+    table = np.random.default_rng(0).dirichlet([3, 1, 3], size=(4, 4))  # by the two words before
+    table = np.log(np.insert(table, 3, 1e-9, axis=2))
+
+    def log_prob(model, history):
+        return table[tuple([1, 1, *history][-2:])]
+
+    def advance(model, state, word):
+        return (state[1], word), table[state[1], word]
+
+    def start(model, history):
+        return tuple([1, 1, *history][-2:]), log_prob(model, history)
+
+    plain, predicts = unigram(), PredictsWords(log_prob, lambda model, ids, fresh_lines: None)
+    by_histories, by_states = (
+        dataclasses.replace(plain, record=dataclasses.replace(plain.record, capabilities=capabilities))
+        for capabilities in ((predicts,), (predicts, CarriesState(start, advance)))
+    )
+    drawn = [sentence(by_states, 1, line, longest=9, prefix=["b"]) for line in range(20)]
+    assert drawn == [sentence(by_histories, 1, line, longest=9, prefix=["b"]) for line in range(20)]
+    assert len({tuple(words) for words, _ in drawn}) > 10
+
+
+def test_a_prefix_as_long_as_a_line_may_be_is_the_line():
+    assert sentence(unigram(), 0, 0, longest=1, prefix=["b", "a"]) == (["b", "a"], False)
 
 
 @pytest.mark.parametrize("name", ["kn", "lbl"])

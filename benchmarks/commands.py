@@ -263,6 +263,7 @@ def lower(args: argparse.Namespace) -> None:
     """Compile workloads for devices that are not here (`lower`)."""
     _check_workloads(args.names)
     names = args.names or list(WORKLOADS)
+    record.make_folder(args.out)  # before anything is compiled
     rows = lowering.measure(names, args.platform, args.topology, args.chips, args.dtype, args.row_shards)
     compiled_for = {key: getattr(args, key) for key in ("platform", "topology", "chips")}
     lowering.save(args.out, rows, compiled_for | ({lowering.SPLIT: args.row_shards} if args.row_shards > 1 else {}))

@@ -142,6 +142,7 @@ def test_recorded_results_are_replaced_on_demand_only() -> None:
         (("run", "table-4.4", "--scale", "tiny", "--rows", "KN2", "--out", __file__),
          "benchmarks: a file was given instead of a directory ("),
         (("profile", "pmf", "--trace", __file__), "benchmarks: a file was given instead of a directory ("),
+        (("lower", "pmf-s", "--out", __file__), "benchmarks: a file was given instead of a directory ("),
         (("profile", "pmf", "--trace", ".", "--top", "0"), "benchmarks: '0' is not a whole number from 1 on (--top)"),
         (("profile", "kn", "--trace", "."), "benchmarks: there is no name 'kn'"),
         (("run", "table-4.4", "--sedes", "2"), "benchmarks: there is no option --sedes (python -m benchmarks run)"),

@@ -56,7 +56,7 @@ def run_table(
     }  # fmt: skip
     current = {store.directory(spec).name for spec in every}
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
-    kept = Kept(path) if table.kept else None
+    kept = Kept(path, store.most_units) if table.kept else None
     result: dict[str, Any] = begin
     resampled = table.resampled or store.resampled
     measured = rows if table.together else named(rows, only)
@@ -93,7 +93,7 @@ def missing_rows(table: Table, store: Store, out: Path, rows: list[Row], missing
         return []
     if not (missing and table.kept):
         return rows
-    kept = Kept(out / file_name(table.name, store))
+    kept = Kept(out / file_name(table.name, store), store.most_units)
     found = [
         replace(row, draws=tuple(specs for specs in row.draws if kept.find(identity(row, specs, store)) is None))
         for row in rows

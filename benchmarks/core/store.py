@@ -79,6 +79,7 @@ class Store(ABC):
     name: str  # of the data
     parts: tuple[str, ...]  # that models are judged on, "valid" and, where its answers are known, "test"
     num_valid: int  # words or ratings that are scored after each epoch
+    most_units: int | None = None  # of the bootstrap, where these are consecutive parts of a text
     quotable: bool = True  # whether records may hold text of the data
     data_dir: Path | None = None  # the folder of data sets; None: the environment's
 

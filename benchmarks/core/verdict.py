@@ -6,7 +6,7 @@ by Satterthwaite's formula, so that few seeds widen the interval where they diff
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -34,6 +34,14 @@ class Scores:
     count: np.ndarray
     finish: Callable[[Any], Any]
     seeded: bool = True
+
+    def grouped(self, groups: int) -> "Scores":
+        """Add consecutive units up to so many groups of nearly equal size; scores of fewer units stay as they are."""
+        if len(self.total) <= groups:
+            return self
+        begins = [int(part[0]) for part in np.array_split(np.arange(len(self.total)), groups)]
+        total, count = (np.add.reduceat(each, begins) for each in (self.total, self.count))
+        return replace(self, total=total, count=count)
 
     @cached_property
     def value(self) -> float:

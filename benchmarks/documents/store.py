@@ -32,6 +32,7 @@ class DocumentStore(LanguageStore):
     data_sets = (PLANTED, *sets.DOCUMENTS)
     thesis_data = "20 Newsgroups"
     unit = resampled = "documents"
+    most_units = None
     load = staticmethod(documents)  # type: ignore[assignment]
 
     def __init__(self, corpus: DocumentCorpus, scale: DocumentScale, recipe: str, work: Path, show: bool = False):

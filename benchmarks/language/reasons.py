@@ -7,7 +7,7 @@ from functools import partial
 from benchmarks.core.table import Column, Row, Table, seeded
 from benchmarks.core.verdict import NOT_CLAIMED, Claim
 from benchmarks.language import measures
-from benchmarks.language.claims import TextModels
+from benchmarks.language.claims import SLIGHT, TextModels, percent, relative
 from benchmarks.language.scales import LanguageScale
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import PERPLEXITY, T7
@@ -50,6 +50,8 @@ def _schedule_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> li
     return [
         Claim(OURS, "by one variance of both Gaussians, HLBL over T7 is better than by a variance each",
               [models.pair(f"HLBL, T7, {short}", f"HLBL, T7, {APART}")]),
+        Claim("4.4", f"one variance of both Gaussians has no effect (within {percent(SLIGHT)})",
+              [models.pair(f"HLBL, T7, {short}", f"HLBL, T7, {APART}", claimed=(-SLIGHT, SLIGHT), quantity=relative)]),
         Claim(OURS, "by the LBL's schedule, HLBL over T7 is better than by its own",
               [models.pair(f"HLBL, T7, {long}", f"HLBL, T7, {short}")]),
         Claim(OURS, "by the HLBL's schedule, HLBL over T7 is better than the LBL",

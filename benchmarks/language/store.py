@@ -29,9 +29,10 @@ from jaxlm.trees.paths import Tree, levels
 
 TreeSpec = tuple[str, float, int]  # kind, ε, copies
 RANDOM: TreeSpec = ("random", 0.0, 1)
-# Units of the bootstrap are blocks of so many consecutive lines (the Penn Treebank's test has 377): neighbouring lines
-# are of one subject, and contexts run on across line ends. Blocks of a short text are shorter, so that there are UNITS.
-BLOCK, UNITS = 10, 20
+# Units of the bootstrap are parts of a text, of consecutive lines: neighbouring lines are of one subject. Blocks of ten
+# lines still resemble their neighbours (the correlation is .5 on the Penn Treebank), so that they are added up to 50
+# parts. Blocks of a short text are shorter, so that there are 20.
+BLOCK, PARTS, LEAST_PARTS = 10, 50, 20
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class LanguageStore(Store):
     thesis_data = "AP News, 14 million words"
     unit = "words"
     resampled = "blocks of lines"
+    most_units: int | None = PARTS
     substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
     parts: tuple[str, ...] = ("valid", "test")
     sources = ("jaxlm.train_by_sgd",)
@@ -216,7 +218,7 @@ class LanguageStore(Store):
         finish: Callable[[Any], Any] = np.exp,
         inside: np.ndarray | None = None,
     ) -> Scores:
-        """Add up what each event of a part costs, over blocks of lines.
+        """Add up what each event of a part costs, over PARTS of consecutive lines.
 
         Args:
             nats: float64 [events].
@@ -226,11 +228,11 @@ class LanguageStore(Store):
             inside: bool [events], the events that count; None: all.
         """
         ends = getattr(self.corpus, part) == self.corpus.vocabulary.eos
-        lines = max(1, min(BLOCK, int(ends.sum()) // UNITS))
+        lines = max(1, min(BLOCK, int(ends.sum()) // LEAST_PARTS))
         block = (np.cumsum(ends) - ends) // lines
         counted = np.ones(len(nats), np.bool_) if inside is None else inside
         total = np.bincount(block, np.where(counted, nats, 0.0))
-        return Scores(total, np.bincount(block, counted), finish, seeded)
+        return Scores(total, np.bincount(block, counted), finish, seeded).grouped(PARTS)
 
     def proportion(self, first: Spec, second: Spec) -> float:
         """Return the proportion of the first model that fits validation best in a mixture of two."""

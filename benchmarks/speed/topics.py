@@ -2,13 +2,13 @@
 
 Passes over the documents are chosen by validation documents: the fewest of PASSES with which a program comes within
 MARGIN of the lowest perplexity that LDA reaches with any of them. Then trainings of so many passes are timed in turn,
-each round with another seed, and evaluated on test documents. Where no number of passes is enough, the time is
-infinite. Each program has one order of the words of a document, and LDA's probabilities are estimated by the same
-particle filter, whichever package fitted the topics.
+each round with another seed, and evaluated on test documents. The time of a training that does not reach the
+perplexity on validation documents is infinite. Each program has one order of the words of a document, and LDA's
+probabilities are estimated by the same particle filter, whichever package fitted the topics.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -35,6 +35,14 @@ OURS, TITLE = "jaxlm", "training to the perplexity of LDA"
 TOPICS, PASSES, ROUNDS = 50, (1, 2, 5), 5  # topics, or hidden units
 MARGIN = 1.01  # times the lowest perplexity of LDA
 MOST = 1000  # documents that a perplexity is of
+
+
+class Timed(NamedTuple):
+    """A training of a round: its seconds, the perplexity of test documents, and whether that to reach was reached."""
+
+    seconds: float
+    perplexity: float
+    reached: bool = True
 
 
 class Trained(NamedTuple):
@@ -119,18 +127,19 @@ def measure(
     tried = {label: [_tried(train(number, 0), valid) for number in passes] for label, train in programs.items()}
     target = MARGIN * min(perplexity for label in programs if label != OURS for _, perplexity in tried[label])
     chosen = {label: _fewest(passes, found, target) for label, found in tried.items()}
-    missed = {label for label, found in tried.items() if all(perplexity > target for _, perplexity in found)}
-    rounds: dict[str, list[tuple[float, float]]] = {label: [] for label in programs}
+    rounds: dict[str, list[Timed]] = {label: [] for label in programs}
     for number in range(1, ROUNDS + 1):
         for label in in_turn(programs, number):
-            rounds[label].append(_tried(programs[label](chosen[label], number), test))
+            trained = programs[label](chosen[label], number)
+            reached = trained.perplexity(valid) <= target
+            rounds[label].append(Timed(trained.seconds, trained.perplexity(test), reached))
     return {
         "setting": {
             **setting, "documents of training to a perplexity": f"{len(corpus.train):,} of {corpus.note}",
             "topics or hidden units": size, "perplexity to reach on validation documents": target,
             "rounds of trainings": ROUNDS, "cores of each program": cores(),
         },
-        "tables": {TITLE: _table(len(corpus.train), chosen, rounds, missed)},
+        "tables": {TITLE: _table(len(corpus.train), chosen, rounds)},
         "curves": {
             "perplexity by time": {
                 "x": "seconds of training", "y": "perplexity of validation documents", "log": True,
@@ -151,22 +160,21 @@ def _fewest(passes: tuple[int, ...], found: list[tuple[float, float]], target: f
     return min(reached) if reached else passes[int(np.argmin(perplexities))]
 
 
-def _table(
-    documents: int, chosen: dict[str, int], rounds: dict[str, list[tuple[float, float]]], missed: Collection[str] = ()
-) -> dict[str, dict[str, Any]]:
-    """Return the figures of each program; missed: those that do not reach the perplexity with the passes chosen."""
-    seconds, perplexities = ({label: np.array(each)[:, k] for label, each in rounds.items()} for k in (0, 1))
-    until = {label: np.full_like(each, np.inf) if label in missed else each for label, each in seconds.items()}
+def _table(documents: int, chosen: dict[str, int], rounds: dict[str, list[Timed]]) -> dict[str, dict[str, Any]]:
+    seconds = {label: np.array([each.seconds for each in timed]) for label, timed in rounds.items()}
+    until = {  # infinite where the perplexity was not reached
+        label: np.array([each.seconds if each.reached else np.inf for each in timed]) for label, timed in rounds.items()
+    }
     return {
         label: {
             "passes": number,
             "s of training": quartiles(until[label]),
             "documents/s": quartiles(number * documents / seconds[label]),
-            "perplexity of test documents": quartiles(perplexities[label]),
+            "perplexity of test documents": quartiles([each.perplexity for each in rounds[label]]),
             **(
                 {}
-                if label == OURS or OURS in missed
-                else {f"this / {OURS}, s of training": quartiles(until[label] / seconds[OURS])}
+                if label == OURS or np.isinf(until[OURS]).any()
+                else {f"this / {OURS}, s of training": quartiles(until[label] / until[OURS])}
             ),
         }
         for label, number in chosen.items()

@@ -54,6 +54,7 @@ class TaskStore(LanguageStore):
     reading: ClassVar[dict[str, Any]] = {}
     data_sets = (PLANTED, NOVELS)
     parts = ("test",)
+    most_units = None  # questions, lists and groups of pairs
 
     def __init__(self, data: Given, scale: TaskScale, recipe: str, work: Path, show: bool = False):
         super().__init__(data.corpus, scale, recipe, work, show)

@@ -42,7 +42,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (
         Recipe(optimizer="adam", batch_size=32, epochs=40, rate={"*": 3e-3}, decay={"*": 1e-2}, anneal=True),
         {
-            "num_hidden": 300, "tied": True, "dropout": 0.5, "feature_dropout": 0.3, "recurrent_dropout": 0.3,
+            "num_hidden": 300, "tied": True, "dropout": 0.45, "feature_dropout": 0.3, "recurrent_dropout": 0.2,
             "word_dropout": 0.1, "objective": "importance", "num_noise": 1000, "shared_noise": True,
         },
     ),

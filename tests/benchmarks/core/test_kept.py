@@ -53,6 +53,18 @@ def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
         Kept(path)
 
 
+def test_what_was_kept_of_small_units_is_added_up(tmp_path: Path) -> None:
+    path, fine = tmp_path / "table-0.json", scores(103)
+    Kept(path).add(KEY, measurement({"test": {"perplexity": fine, "reduction": (fine, fine)}}))
+    found = Kept(path, 50).find(KEY)
+    assert found is not None
+    coarse, reduction = found.parts["test"]["perplexity"], found.parts["test"]["reduction"]
+    assert len(coarse.total) == len(reduction[1].total) == 50
+    assert coarse.value == pytest.approx(fine.value, rel=1e-6)
+    np.testing.assert_allclose(coarse.total[:3], fine.total[:9].reshape(3, 3).sum(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(coarse.count[-2:], fine.count[-4:].reshape(2, 2).sum(axis=1), rtol=1e-6)
+
+
 def test_a_model_of_another_recipe_takes_the_place_of_its_predecessor(tmp_path: Path) -> None:
     """By label and names, seeds included: other seeds, and other rows of the same model, stay."""
     path, (label, _) = tmp_path / "table-0.json", KEY

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.language.scales import SCALES
-from benchmarks.language.store import BLOCK, UNITS, LanguageStore, Spec
+from benchmarks.language.store import BLOCK, LEAST_PARTS, PARTS, LanguageStore, Spec
 from benchmarks.language.tables import kn
 from jaxfit import fit
 from jaxfit.errors import Interrupted
@@ -51,8 +51,8 @@ def test_an_interrupted_training_over_a_learned_tree_goes_on(tmp_path, monkeypat
         np.testing.assert_array_equal(found.predictions(part), expected.predictions(part))
 
 
-@pytest.mark.parametrize("times", [1, 10])
-def test_blocks_are_of_whole_lines_and_score_every_event(tmp_path, times) -> None:
+@pytest.mark.parametrize("times", [1, 10, 100])
+def test_parts_are_of_whole_lines_and_score_every_event(tmp_path, times) -> None:
     store = LanguageStore.open("tiny", None, None, "tuned", tmp_path)
     store.corpus = store.corpus._replace(test=np.tile(store.corpus.test, times))
     ends = store.corpus.test == store.corpus.vocabulary.eos
@@ -61,9 +61,11 @@ def test_blocks_are_of_whole_lines_and_score_every_event(tmp_path, times) -> Non
     assert scores.value == pytest.approx(np.exp(-np.mean(log_probs)), rel=1e-12)
     assert scores.count.sum() == len(ends)
     *lines, last = store.by_blocks(ends.astype(float), "test", seeded=True).total
-    assert set(lines) == {BLOCK if times == 10 else ends.sum() // UNITS}
-    assert 0 < last <= lines[0]
-    assert len(scores.total) >= UNITS
+    assert LEAST_PARTS <= len(scores.total) <= PARTS
+    size = max(1, min(BLOCK, int(ends.sum()) // LEAST_PARTS))
+    blocks = -(-int(ends.sum()) // size)
+    assert set(lines) <= {blocks // PARTS * size, -(-blocks // PARTS) * size}
+    assert 0 < last <= max(lines)
 
 
 def test_scores_of_a_model_are_of_its_predictions(tmp_path) -> None:

@@ -18,7 +18,8 @@ def test_passes_are_the_fewest_that_reach_the_target_or_those_that_come_nearest(
 
 
 def test_times_are_divided_by_ours_and_documents_are_counted_in_every_pass():
-    rounds = {topics.OURS: [(2.0, 30.0), (5.0, 32.0)], "peer": [(6.0, 40.0), (10.0, 42.0)]}
+    pairs = {topics.OURS: [(2.0, 30.0), (5.0, 32.0)], "peer": [(6.0, 40.0), (10.0, 42.0)]}
+    rounds = {label: [topics.Timed(*pair) for pair in each] for label, each in pairs.items()}
     ours, theirs = topics._table(300, {topics.OURS: 5, "peer": 2}, rounds).values()
     assert ours["documents/s"]["samples"] == [750.0, 300.0]
     assert theirs["documents/s"]["samples"] == [100.0, 60.0]
@@ -28,13 +29,13 @@ def test_times_are_divided_by_ours_and_documents_are_counted_in_every_pass():
 
 
 def test_the_time_to_a_perplexity_that_is_not_reached_is_infinite():
-    rounds = {topics.OURS: [(2.0, 30.0)], "peer": [(6.0, 40.0)]}
-    ours, theirs = topics._table(300, {topics.OURS: 5, "peer": 2}, rounds, {"peer"}).values()
+    reached, missed = topics.Timed(2.0, 30.0), topics.Timed(6.0, 40.0, False)
+    ours, theirs = topics._table(300, {topics.OURS: 5, "peer": 2}, {topics.OURS: [reached], "peer": [missed]}).values()
     assert (ours["s of training"]["median"], theirs["s of training"]["median"]) == (2.0, None)
     assert theirs["this / jaxlm, s of training"]["median"] is None
     assert theirs["documents/s"]["median"] == 100.0
-    ours, theirs = topics._table(300, {topics.OURS: 5, "peer": 2}, rounds, {topics.OURS}).values()
-    assert (ours["s of training"]["median"], theirs["s of training"]["median"]) == (None, 6.0)
+    ours, theirs = topics._table(300, {topics.OURS: 5, "peer": 2}, {topics.OURS: [missed], "peer": [reached]}).values()
+    assert (ours["s of training"]["median"], theirs["s of training"]["median"]) == (None, 2.0)
     assert "this / jaxlm, s of training" not in theirs
 
 

@@ -272,6 +272,8 @@ class Model:
     ) -> list[Answer]:
         """Return the items of highest expected stars, or scores, that the user has not rated; equal ones by their ids.
 
+        With `positive` of models of implicit data, what has fewer stars is no positive, and may be among them.
+
         Args:
             user: an id of the training ratings.
             ratings: of anybody else, item id -> stars, or counts; {} of somebody who rated nothing yet.

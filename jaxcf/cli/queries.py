@@ -118,7 +118,8 @@ def new_users(
     ids = [table.users[model.catalogue.user_index(table.users) < 0] for table in tables]
     if isinstance(found, reading.PairTable):
         require(model.record, UsesRatedItems, "a file of pairs without ratings", files[0])
-        tables.append(found)
+        if not only:
+            tables.append(found)
     ids.append(found.users if isinstance(found, reading.PairTable) else found.catalogue.users)
     catalogue = Catalogue(union(*ids), model.catalogue.items, model.catalogue.scale)
     ratings = EMPTY

@@ -146,6 +146,7 @@ def users(key: jax.Array, ratings: Ratings, share: float = 0.1) -> HeldOut:
 
 
 def carve(key: jax.Array, data: Dataset, share: float = 0.05) -> Dataset:
-    """Split a share of the training ratings off at random as validation ratings."""
-    split = random(key, data.train, test=share)
+    """Split a share of the training ratings, and of several at least one, off at random as validation ratings."""
+    number = len(data.train.user)
+    split = random(key, data.train, test=max(share, 1 / number) if number > 1 else share)
     return data._replace(train=split.train, valid=split.test, sha256=digest(split.train, split.test, data.catalogue))

@@ -86,7 +86,7 @@ def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = 
     Args:
         program: The command's name, in messages.
         build: Makes the parser.
-        argv: Arguments; None: those of this process, which ends here after a signal or without a reader.
+        argv: Arguments; None: those of this process, which ends here after an error, a signal or without a reader.
         cached: Use the persistent compilation cache.
     """
     try:
@@ -101,8 +101,9 @@ def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = 
         processes.leave(1)
     if status == 0:
         processes.finish_together()
-    elif processes.several() or (argv is None and status > 128):
-        processes.leave(status)  # after a signal XLA may still be compiling in a thread, which crashes as Python ends
+    elif processes.several() or argv is None:
+        # XLA may still be compiling in a thread, or Arrow reading a file, which crashes as Python ends
+        processes.leave(status)
     return status
 
 

@@ -250,6 +250,16 @@ def test_the_rated_items_of_training_can_be_replaced(files, models, capsys):
         assert not np.allclose(one, other, atol=1e-3)
 
 
+def test_pairs_of_new_users_are_not_rated_where_only_others_are(files, models, capsys):
+    """Of a file of pairs, --only-rated takes the users alone, as of one of ratings."""
+    crbm, only = models / "crbm", write(files / "only.csv", [("new", "m2")], "user,item")
+    pairs = write(files / "of-new.csv", [("new", "m1"), ("new", "m3")], "user,item")
+    asked = write(files / "of-new-asked.csv", [("new", "m5"), ("new", "m6")], "user,item")
+    argv = ["predict", crbm, "--pairs", asked, "--known", pairs]
+    found = run(capsys, *argv, "--only-rated", only)[1]
+    assert found == run(capsys, "predict", crbm, "--pairs", asked, "--known", only)[1] != run(capsys, *argv)[1]
+
+
 WRONG = {
     "exact pmf": (["eval", "{pmf}", "--ratings", "{test}", "--exact"], "ones; pmf has none - use rbm or crbm"),
     "relevant without top": (["eval", "{pmf}", "--ratings", "{test}", "--relevant", "4"], "give --top K"),

@@ -149,6 +149,14 @@ def test_carve_splits_validation_off_training(ratings):
     assert len(carved.sha256) == 64
 
 
+@pytest.mark.parametrize(("number", "expected"), [(1, 0), (2, 1), (8, 1), (40, 2)])
+def test_carve_takes_at_least_one_of_several_ratings(ratings, number, expected):
+    catalogue = Catalogue(np.arange(41), np.arange(50), RatingScale(0, 820, 1))
+    few, none = (take(ratings, np.arange(820) < n) for n in (number, 0))
+    carved = splits.carve(KEY, Dataset("d", few, none, None, catalogue, "", ""))
+    assert (len(carved.train.user), len(carved.valid.user)) == (number - expected, expected)
+
+
 def test_thesis_on_movielens(data_dir):
     """All 943 users have at least 20 ratings: nine of each are held out, none earlier than their training ratings."""
     ratings = read(data_dir / "ml-100k" / "u.data").ratings

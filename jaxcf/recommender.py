@@ -7,7 +7,7 @@ model.recommend(ratings={"242": 5, "302": 3})     # for anybody else
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -33,6 +33,7 @@ from jaxcf.metrics import Evaluation
 from jaxcf.models import require
 from jaxcf.models.pairwise import by_factors, by_stars
 from jaxcf.ranking import Ranking
+from jaxcf.solvers.als import FOLD_IN_DECAY
 from jaxcf.top_items import Answer, Known, highest, known_items
 from jaxfit.devices.precision import full_float32
 from jaxfit.errors import NotInTraining, UserError
@@ -205,7 +206,7 @@ class Model:
         require(self.record, PredictsRatings, "predicting ratings")
         if exact:
             return self._predictor(PredictsExactly, "--exact", users)
-        return self._predictor(FoldsIn, "folding users in", users, self.decay)
+        return self._folded_in(users)
 
     def predictor_given(self, users: KnownUsers, exact: bool = False) -> Predictor:
         """Return the predictor for the users of the catalogue when this is what is known of them.
@@ -241,13 +242,34 @@ class Model:
                 scorer = by_factors(partial(factors.factors, self.params, self.config, users), scorer)
             return full_float32()(scorer)
         if new:
-            return self._predictor(FoldsIn, "folding users in", users, self.decay)
+            return self._folded_in(users)
         ranks = require(self.record, RanksItems, "ranking items")
         return full_float32()(ranks.scorer(self.params, self.config, users))
 
     @full_float32()
     def _predictor(self, kind: type[Any], task: str, *given: Any) -> Any:
         return full_float32()(require(self.record, kind, task).predictor(self.params, self.config, *given))
+
+    @full_float32()
+    def _folded_in(self, users: KnownUsers) -> Any:
+        fold_in = require(self.record, FoldsIn, "folding users in").predictor
+        config, decay = self.prior_of_new(int(np.count_nonzero(self.with_ratings.user)))
+        return full_float32()(fold_in(self.params, config, users, decay))
+
+    def prior_of_new(self, number: int) -> tuple[Any, Mapping[str, float]]:
+        """Return the configuration and the decay with which new users, or new items, are fitted.
+
+        A decay for each rating holds rows of few ratings too weakly where training stopped early or, by stochastic
+        gradients, moved them little. The prior of a new one is that of a row with the mean number of ratings.
+
+        Args:
+            number: how many users, or items, the training ratings are of.
+        """
+        if getattr(self.config, "prior", "") != "per-rating":
+            return self.config, self.decay
+        usual = max(1.0, len(self.known.ratings.user) / max(1, number))
+        decay = {name: usual * (value or FOLD_IN_DECAY) for name, value in self.decay.items()}
+        return replace(self.config, prior="per-row"), decay
 
     @property
     def decay(self) -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""New users and new items of trained models: at the minimum of the objective they were trained for, all else fixed."""
+"""New users and new items of trained models: at the minimum of their objective, all else fixed."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from jaxcf import training
+from jaxcf import metrics, training
 from jaxcf.contract import FoldsIn, KnownUsers
 from jaxcf.data import reading, splits
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, RatingScale, digest, take
@@ -105,8 +105,8 @@ def test_new_items_minimise_the_objective_and_old_ones_are_unchanged():
     assert extended.catalogue.items.tolist() == [0, 10, 20, 30, 40, 45, 50, 60, 70, 80, 90, 100, 110]
     U, b = np.asarray(model.params.U, np.float64), np.asarray(model.params.b, np.float64)
     for item, users, stars in ((45, [0, 2, 6], [5, 2, 4]), (110, [0], [4])):
-        X, n = np.hstack([U[users], np.ones((len(users), 1))]), len(users)
-        best = np.linalg.solve(X.T @ X + n * np.diag([0.3] * D + [0.1]), X.T @ (np.array(stars) - 3.3 - b[users]))
+        X, usual = np.hstack([U[users], np.ones((len(users), 1))]), USERS  # who have rated each item of training
+        best = np.linalg.solve(X.T @ X + usual * np.diag([0.3] * D + [0.1]), X.T @ (np.array(stars) - 3.3 - b[users]))
         found = extended.predict(10 * np.arange(USERS), [item] * USERS, clip=False)
         np.testing.assert_allclose(found, 3.3 + b + U @ best[:D] + best[D], atol=2e-4)
     users, items = (x.ravel() for x in np.meshgrid(model.catalogue.users, model.catalogue.items[:-1]))
@@ -118,6 +118,45 @@ def test_new_items_minimise_the_objective_and_old_ones_are_unchanged():
         model.with_new_items(take(new, [3, 5]), ids)
     with pytest.raises(UserError, match=r"needs a way to take new items; .* has none"):
         dataclasses.replace(model, record=get("rbm")).with_new_items(new, ids)
+
+
+def test_the_prior_of_a_new_user_is_that_of_one_with_the_mean_number_of_ratings():
+    model, users = small(), newcomers()
+    V, c = np.asarray(model.params.V, np.float64), np.asarray(model.params.c, np.float64)
+    predictor = model.fold_in(users)
+    for user in range(3):
+        mine = users.ratings.user == user
+        item, stars = users.ratings.item[mine], users.ratings.stars[mine]
+        X = np.hstack([V[item], np.ones((len(item), 1))])
+        ridge = (ITEMS - 1) * 0.3 * np.eye(D + 1)  # of all users, of training
+        best = np.linalg.solve(X.T @ X + ridge, X.T @ (stars - 3.3 - c[item]))
+        found = predictor(np.full(ITEMS, user), np.arange(ITEMS))
+        np.testing.assert_allclose(found, 3.3 + c + V @ best[:D] + best[D], atol=2e-4)
+    unregularised = dataclasses.replace(model, info={"recipe": {"decay": {"*": 0.0}}})
+    assert unregularised.prior_of_new(USERS)[1] == {"*": pytest.approx((ITEMS - 1) * als.FOLD_IN_DECAY)}
+    per_row = dataclasses.replace(model, config=dataclasses.replace(model.config, prior="per-row"))
+    assert per_row.prior_of_new(USERS) == (per_row.config, per_row.decay)
+
+
+@pytest.mark.extended
+def test_few_ratings_of_a_new_user_are_better_than_none(data_dir, tmp_path):
+    """On MovieLens 100K, of users that were not in training: with one, two and five of their ratings known."""
+    table = reading.read(next((data_dir / "ml-100k").glob("u.data*")))
+    held_out = splits.users(jax.random.key(5), table.ratings._replace(time=None), 0.15)
+    queried, known = held_out.queried, held_out.known
+    data = Dataset("held out", held_out.train, EMPTY, None, table.catalogue, "", "")
+    model = training.train("pmf", splits.carve(jax.random.key(1), data), tmp_path / "pmf").model
+
+    def rmse(predictor):
+        return metrics.evaluate(predictor(queried.user, queried.item), queried.stars, model.catalogue.scale).rmse
+
+    order = np.random.default_rng(0).permutation(len(known.user))
+    known = take(known, order[np.argsort(known.user[order], kind="stable")])
+    place = np.arange(len(known.user)) - np.searchsorted(known.user, known.user)
+    users = (KnownUsers(model.catalogue.num_users, take(known, place < number)) for number in (0, 1, 2, 5, 1000))
+    none, *some, all_ = (rmse(model.fold_in(each)) for each in users)
+    assert all(error < none for error in some)
+    assert all_ < none - 0.07
 
 
 @pytest.mark.parametrize("kind", ["pmf", "wmf", "cpmf"])

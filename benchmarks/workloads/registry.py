@@ -43,6 +43,7 @@ class Workload:
         config: fields of the model's Config.
         structure: options of the model's structure, of models that have one.
         optimizer: the update rule.
+        reduction: whether a step is of the sum over its minibatch or of the mean.
         solver: the way of fitting, by its name in the model's record.
         precision: of its matrix products where `lower` is given none, among PRECISIONS.
         small: whether it takes little memory and short steps, so that it belongs to the quick suite.
@@ -56,6 +57,7 @@ class Workload:
     config: Mapping[str, Any] = field(default_factory=dict)
     structure: Mapping[str, Any] = field(default_factory=dict)
     optimizer: Literal["sgd", "adam"] = "sgd"
+    reduction: Literal["sum", "mean"] = "mean"
     solver: str = "sgd"
     precision: str = "float32"
     small: bool = False
@@ -72,7 +74,7 @@ class Workload:
         """
         return Recipe(
             optimizer=self.optimizer, batch_size=max(1, self.batch_size), epochs=1, rate={"*": 1e-3},
-            decay={"*": 0.05 if self.solver == "als" else 1e-4}, reduction="mean",
+            decay={"*": 0.05 if self.solver == "als" else 1e-4}, reduction=self.reduction,
         )  # fmt: skip
 
 
@@ -140,7 +142,12 @@ _ALL = (
         {"num_hidden": 512, "cd_steps": (5,)},
     ),
     Workload("crbm-m", "crbm", "as the RBM's, and sums over rated items", TWENTY, 512, {"num_hidden": 256}),
-    Workload("cpmf-s", "cpmf", "steps that depend on one another", HUNDRED_K, 64, {"num_features": 30}, small=True),
-    Workload("cpmf-m", "cpmf", "steps that depend on one another", TWENTY, 512, {"num_features": 64}),
+    Workload(
+        "cpmf-s", "cpmf", "steps that depend on one another", HUNDRED_K, 64, {"num_features": 30}, reduction="sum",
+        small=True,
+    ),
+    Workload(
+        "cpmf-m", "cpmf", "steps that depend on one another", TWENTY, 512, {"num_features": 64}, reduction="sum",
+    ),
 )  # fmt: skip
 WORKLOADS = {workload.name: workload for workload in _ALL}

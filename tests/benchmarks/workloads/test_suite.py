@@ -28,7 +28,7 @@ TINY = {
         Workload("tree", "hlbl", "", TEXT, 64, {"num_features": 8, "context_size": 2}, {"tree": "random"}),
         Workload("factors", "pmf", "", RATINGS, 64, {"num_features": 4}),
         Workload("drawn", "rbm", "", RATINGS, 8, {"num_hidden": 4}),
-        Workload("visits", "cpmf", "", RATINGS, 8, {"num_features": 4}),
+        Workload("visits", "cpmf", "", RATINGS, 8, {"num_features": 4}, reduction="sum"),
         Workload("sweeps", "pmf", "", RATINGS, 0, {"num_features": 4}, solver="als"),
     )
 }

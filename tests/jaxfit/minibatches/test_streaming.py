@@ -197,7 +197,7 @@ def test_minibatches_are_divided_as_a_plain_loop_divides_them() -> None:
 def test_examples_that_are_visited_one_after_another_are_refused() -> None:
     program = toy.program(False, visits=Visits(lambda *_: None))
     with pytest.raises(UserError, match=r"visits its examples one after another.*\(--stream\)"):
-        train(program, recipe=replace(RECIPE, optimizer="sgd"), stream=True)
+        train(program, recipe=replace(RECIPE, optimizer="sgd", reduction="sum"), stream=True)
 
 
 def test_a_missing_cpu_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,9 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None, stream: bool = Fa
     check_minibatch(recipe, mesh)
     if program.visits and recipe.optimizer != "sgd":
         raise UserError(f"{recipe.optimizer} cannot train this model", "--optimizer", "use sgd")
+    if program.visits and recipe.reduction != "sum":
+        what = "this model visits its examples one after another: no step is of a minibatch's mean"
+        raise UserError(what, "--reduction", "use sum")
     if program.visits and shards > 1:
         what = "this model visits its examples one after another: each device would do the work of all"
         raise UserError(what, "--devices", "leave it out")
@@ -39,9 +42,10 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None, stream: bool = Fa
         raise UserError(what, "--stream", "leave it out")
     if stream and host() is None:
         raise UserError("JAX has no CPU", "--stream", "add cpu to JAX_PLATFORMS, as in cuda,cpu")
-    if program.result == "last" and recipe.drops:
+    if program.result == "last" and (recipe.drops or recipe.patience != Recipe.patience):
         what = "all epochs are run, whatever the validation score, and the last is the result"
-        raise UserError(what, "--drops", "leave it out, and choose --epochs and --rate")
+        option = "--drops" if recipe.drops else "--patience"
+        raise UserError(what, option, "leave it out, and choose --epochs and --rate")
 
 
 def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None:
@@ -56,8 +60,7 @@ def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None
     names = named_arrays(params)
     rate, decay = per_parameter(names, recipe.rate, "--rate"), per_parameter(names, recipe.decay, "--decay")
     most, when, advice = max(r * d for r, d in zip(rate, decay, strict=True)), program.decay.when, ""
-    mean = recipe.reduction == "mean" and not program.visits
-    share = (1 if mean else min(recipe.batch_size, size)) / size
+    share = (1 if recipe.reduction == "mean" else min(recipe.batch_size, size)) / size
     if when == "every-step" and most > LARGEST_DECAY:
         advice = f"keep it under {LARGEST_DECAY} a step"
     largest = min(LARGEST_SHRINK, 1 - 1e-36 ** (1 / min(steps, RESCALE_STEPS)))  # scales do not underflow

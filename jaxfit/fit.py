@@ -3,7 +3,7 @@
 The compiled loop (`jaxfit.loop`) is called in chunks of about two seconds. Between chunks, progress is shown, the loss
 is checked to be finite, Ctrl-C, SIGTERM and SIGHUP are obeyed and checkpoints are saved; signals are obeyed during
 validation, too. What determines the result (rates, drops, the best parameters so far) depends on losses and validation
-scores alone, never on a clock, so that a resumed training equals an uninterrupted one bit for bit. Of several
+scores alone, never on a clock, so that a resumed training equals an uninterrupted one, on a CPU bit for bit. Of several
 processes, process 0's clock decides.
 """
 

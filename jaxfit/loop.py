@@ -1,8 +1,8 @@
 """The compiled loop of training: the steps of an epoch.
 
 An epoch is one compiled `fori_loop` with traced bounds, called in chunks: it compiles once, and any division into
-chunks gives the same bits. The order of examples is a function of (seed, epoch), the keys of a step are a function of
-(seed, step), so that resuming needs no more than the number of the step.
+chunks gives the same bits on a CPU. The order of examples is a function of (seed, epoch), the keys of a step are a
+function of (seed, step), so that resuming needs no more than the number of the step.
 """
 
 from collections.abc import Callable
@@ -227,8 +227,7 @@ def make_run(
         count = used.astype(jnp.float32) if mean else 1.0
         fraction = state.step.astype(jnp.float32) / rates.total
         factor = jnp.where(rates.anneal, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(fraction, 1.0))), 1.0)
-        per_row = used / (count if program.visits is None else 1.0) / size  # visits are never of a mean
-        every: Any = {"every-step": 1.0, "per-row": per_row, "when-touched": 0.0}[program.decay.when]
+        every: Any = {"every-step": 1.0, "per-row": used / count / size, "when-touched": 0.0}[program.decay.when]
         if program.visits is not None:
             index = division.examples(i, 0, order, size)
             return visit_examples(program, state, data, index, used, rates, factor, every)

@@ -49,7 +49,7 @@ def combined(C: jax.Array, vectors: jax.Array) -> jax.Array:
 class Batch(NamedTuple):
     """Examples: context int32[..., c], oldest word first, and word int32[...], the one that follows.
 
-    following: of a minibatch, for targets "contexts", the distribution of the words that follow each context.
+    following: for targets "contexts", the distribution of the words that follow each context.
     aux: of a minibatch, auxiliary data of its objective (`jaxlm.objectives.output.aux_of`).
     topics: float32[..., K], of models that have them: the mixture of topics before the word.
     """

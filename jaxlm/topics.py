@@ -52,7 +52,7 @@ class TopicOptions:
         "topics", low=0, high=MOST,
     )  # fmt: skip
     topic_window: int = option(
-        100, "what a mixture of topics is inferred from", "words and line ends before", high=10_000,
+        100, "preceding text that the mixture of topics is inferred from", "words and line ends", high=10_000,
         only_with=("num_topics", range(1, MOST + 1)),
     )  # fmt: skip
 

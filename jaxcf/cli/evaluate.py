@@ -39,7 +39,7 @@ def add(parser: Parser) -> None:
     """Give the parser of `jaxcf eval` its options."""
     add_model(parser, run_eval)
     parser.add_argument(
-        "--ratings", nargs="+", action="extend", metavar="FILE", help="ratings to predict, or who took what"
+        "--ratings", nargs="+", action="extend", metavar="FILE", help="ratings to predict, or pairs of user and item"
     )
     parser.add_argument(
         "--exact", action="store_true",

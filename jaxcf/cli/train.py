@@ -75,7 +75,7 @@ def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
         nargs="+",
         action="extend",
         metavar="FILE",
-        help="training ratings, or who took what (default: drawn from a planted model)",
+        help="training ratings, or pairs of user and item (default: drawn from a planted model)",
     )
     data.add_argument(
         "--valid", nargs="+", action="extend", metavar="FILE",

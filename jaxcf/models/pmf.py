@@ -254,7 +254,8 @@ def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[
 def cost(config: Config, costs: None = None) -> Cost:
     """Count what a rating takes: the product of two rows, which are read and written with their biases."""
     numbers = 2 * (config.num_features + config.biases)
-    formula = "6 D operations; 12 + 8 · 2 (D + 1) bytes: the rating, rows of U and V with their biases"
+    size, rows = ("(D + 1)", "rows of U and V with their biases") if config.biases else ("D", "rows of U and V")
+    formula = f"6 D operations; 12 + 8 · 2 {size} bytes: the rating, {rows}"
     return Cost(PRODUCT * config.num_features, 3 + numbers, numbers, formula)
 
 

@@ -12,8 +12,9 @@ from jaxfit.cli.parser import Parser
 from jaxfit.errors import Unsupported, UserError
 from jaxfit.recipe import SEED
 from jaxfit.run_dir.atomic import replacing
+from jaxlm import models
 from jaxlm.cli import model_command
-from jaxlm.contract import Embeds, PredictsWords
+from jaxlm.contract import Embeds, LanguageModel, PredictsWords
 from jaxlm.data.files import Reading, read_lines
 from jaxlm.tasks import neighbours, sample
 from jaxlm.trees.file import save as save_tree
@@ -131,13 +132,19 @@ def run_neighbours(args: argparse.Namespace) -> None:
         print(f"{word}: " + ", ".join(f"{row['word']} {row['cosine']:.2f}" for row in rows))
 
 
+def _has_tree(model: LanguageModel) -> bool:
+    """Return whether a model has a tree over words, whatever its options."""
+    structure = model.structure_of({})
+    return structure is not None and structure.name == "tree"
+
+
 def run_tree(args: argparse.Namespace) -> None:
     """Print statistics of the tree, and write its file."""
     model = model_command.model_of(args)
     tree = model.structure
     if not isinstance(tree, Tree):
-        what = f"tree needs a tree over words; {model.name} has none"
-        raise Unsupported(what, args.directory, "use hlbl, docnade or a model trained with --objective tree")
+        what, always = f"tree needs a tree over words; {model.name} has none", models.REGISTRY.having(_has_tree)
+        raise Unsupported(what, args.directory, f"use {', '.join(always)} or a model trained with --objective tree")
     counts = model.vocabulary.counts
     found = statistics(tree, np.ones(len(model.vocabulary), np.int64) if counts is None else counts)
     if args.out:

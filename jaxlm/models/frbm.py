@@ -17,7 +17,7 @@ from jax import Array, lax
 from jaxfit.draws import uniform
 from jaxfit.errors import UserError
 from jaxfit.program import Mean, Metric, Metrics, Program
-from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy
+from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxlm.context_model import (
@@ -120,9 +120,10 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
     """Compute the loss of ONE example: the specification.
 
     It is F(w_n) - F(w), where F is the free energy. By CD-T, w is the word after T full steps of the Gibbs chain from
-    w_n (Eq. 3.12-3.13), or in mean-field CD its probabilities; by likelihood, a word drawn from P(w | w_{1:n-1}). Its
-    negative gradient is Eq. 3.10-3.11, where F(w) estimates the model's expectation; by likelihood without bias. If the
-    last step draws several words, F(w) is their mean. Dropout of the next word's features (rows of W_n) is ours.
+    w_n (Eq. 3.12-3.13), or in mean-field CD its probabilities; by likelihood, a word drawn from P(w | w_{1:n-1}). For
+    targets "contexts", w_n is the distribution of the next word after the context (§3.4.1). Its negative gradient is
+    Eq. 3.10-3.11, where F(w) estimates the model's expectation; by likelihood without bias. If the last step draws
+    several words, F(w) is their mean. Dropout of the next word's features (rows of W_n) is ours.
     """
     if drops(config):
         kept = dropout_mask(key, config)
@@ -135,7 +136,7 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
 
     def drawn(key: Array, p: Array) -> Array:  # [draws, N_w]
         u = spaced(key[None], config.num_draws)[0]
-        return jax.nn.one_hot(jnp.sum(jnp.cumsum(p)[None] <= u[:, None], axis=1), len(p))
+        return jax.nn.one_hot(multinomial(u, p[None]), len(p))
 
     def step(v: Array, key: Array) -> Array:
         for_hidden, for_word = jax.random.split(key[0])
@@ -145,7 +146,11 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
             return jnp.broadcast_to(p, v.shape)
         return drawn(for_word, p)
 
-    word = jnp.tile(jax.nn.one_hot(example.word, config.num_words), (config.num_draws, 1))
+    if example.following is None:
+        v_n = jax.nn.one_hot(example.word, config.num_words)
+    else:
+        v_n = expected(jnp.eye(config.num_words), example.following, 1)[0]
+    word = jnp.tile(v_n, (config.num_draws, 1))
     if config.objective == "likelihood":
         state = drawn(key, jnp.exp(log_prob(params, example.context)))
     else:

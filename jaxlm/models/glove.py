@@ -40,7 +40,7 @@ class Config:
     window: int = option(10, "largest distance of two words that are counted", "words", first=True)
     across_lines: bool = option(False, "count pairs across line ends")
     x_max: float = option(100.0, "count from which on all pairs weigh the same", low=0.01)
-    alpha: float = option(0.75, "power of the counts below it in the weight")
+    alpha: float = option(0.75, "exponent of count / x-max in a pair's weight")
     init_scale: float = option(0.01, "standard deviation of initial vectors")
     num_events: int | None = option(None, decided=True)  # of the training text
 

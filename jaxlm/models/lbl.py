@@ -28,6 +28,7 @@ from jaxlm.context_model import (
     texts,
 )
 from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.data.next_words import expected
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.word_tree import WORD_TREE
@@ -103,9 +104,12 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
     """Compute -log P(w_n | w_{1:n-1}) in nats, or another objective, for ONE example: the specification.
 
     Its gradient is Eq. 3.24-3.25. Differs: there the thesis writes C_i where Eq. 3.16 calls for its
-    transpose; we follow 3.16. Dropout on r̂ (0 in the recipe `thesis`) is ours.
+    transpose; we follow 3.16. Dropout on r̂ (0 in the recipe `thesis`) is ours. For targets "contexts" it is the mean
+    over the distribution of the next word after the context (§3.4.1).
     """
     r_hat = dropout(predicted_vector(params, example.context, example.topics), key, config.dropout)
+    if example.following is not None:
+        return -expected(jax.nn.log_softmax(params.R @ r_hat + params.b), example.following, 1)[0]
     return output.loss(params.R, params.b, params.head, r_hat, example.word, example.aux, config)  # Eq. 3.17
 
 

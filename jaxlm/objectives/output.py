@@ -110,7 +110,8 @@ class Data(NamedTuple):
 def biases(config: Any, counts: Any, word_tree: Tree | None) -> Array:
     """Return biases before training, with which words have their base rates: [N_w], or of a tree's nodes [N_w - 1].
 
-    counts: [N_w], of the training text, as in `log_base_rates`; word_tree: where there is one.
+    counts: [N_w], of the training text; word_tree: where there is one, in which words count once more than they occur
+    (`jaxlm.trees.paths.base_rates`), elsewhere at least once (`log_base_rates`).
     """
     if config.objective == "tree":
         assert word_tree is not None

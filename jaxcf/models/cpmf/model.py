@@ -275,7 +275,8 @@ def cost(config: Config, costs: NDArray[np.int64]) -> Cost:
     """Count what a rating takes: the product of its item's row of V, and the rows of W of its user's rated items."""
     D, rated = config.num_features, float(costs[:, 1].sum() / costs[:, 0].sum())
     numbers = D + config.biases + D * rated
-    formula = "6 D operations, and 3 D for each rated item; 8 (D + 1) bytes: a row of V with its bias; 8 D: of W"
+    size, row = ("(D + 1)", "a row of V with its bias") if config.biases else ("D", "a row of V")
+    formula = f"6 D operations, and 3 D for each rated item; 12 + 8 {size} bytes: the rating, {row}; 8 D: of W"
     return Cost((PRODUCT + 3 * rated) * D, 3 + numbers, numbers, formula)
 
 

@@ -29,7 +29,7 @@ class Config:
     low: float = option(1.0, "the lowest rating", "stars", low=-np.inf)
     step: float = option(1.0, "from one rating to the next", "stars")
     num_hidden: int = option(100, "hidden units", "units", first=True)
-    center: float = option(0.0, "what hidden units are counted from: 0, or 0.5 to learn faster")
+    center: float = option(0.0, "constant subtracted from hidden units in the energy: 0, or 0.5 to learn faster")
     smooth: float = option(0.0, "range over which neighbouring ratings have similar weights; 0: independent", "levels")
     cd_steps: tuple[int, ...] = option(
         (1,), "T of CD-T: one for all of the training, or one for each of its equal parts"

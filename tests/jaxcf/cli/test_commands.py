@@ -305,6 +305,9 @@ WRONG = {
     "devices for visits": (
         ["train", "cpmf", "--ratings", "{train}", "--devices", "2", "--out", "{out}"], "one after another"
     ),
+    "means of visits": (
+        ["train", "cpmf", "--ratings", "{train}", "--reduction", "mean", "--out", "{out}"], "(--reduction) - use sum"
+    ),
     "rated items in vain": (
         ["eval", "{model}", "--ratings", "{train}", "--rated", "{train}"], "needs a use for rated items"
     ),

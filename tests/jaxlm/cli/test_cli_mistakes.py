@@ -99,6 +99,7 @@ TRAIN_MISTAKES = {
     "a window of no topics": ("lbl --train {ok} --topic-window 7", "give --num-topics of 1 or more"),
     "patience of a cosine": ("lstm --train {ok} --valid {ok} --patience 3", "all epochs are run (--patience)"),
     "drops without a best epoch": ("glove --train {ok} --valid {ok} --drops 0.1", "(--drops)"),
+    "patience without a best epoch": ("glove --train {ok} --valid {ok} --patience 7", "(--patience)"),
     "validation of a word": ("cbow --train {ok} --valid {bad}/word.txt", "near one another (validation text)"),
     "too few lines to carve": ("lbl --train {bad}/twice.txt --vocab-size 2", "(--vocab-size)"),
 }  # fmt: skip

@@ -238,6 +238,36 @@ def test_batch_equals_the_specification(objective, steps, draws, dropout, float6
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7), one, two)
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [(frbm, {"objective": "cd", "num_hidden": N_H}), (frbm, {"objective": "mean-field", "num_hidden": N_H}), (lbl, {})],
+)
+def test_batch_of_distributions_equals_the_specification(model, options, dropout, float64):
+    ids = np.array([1, 2, 3, 1, 2, 4, 1, 2, 3, 0], np.int32)
+    sizes = {"num_words": N_W, "num_features": D, "context_size": C, "targets": "contexts", "dropout": dropout}
+    cfg = model.Config(**sizes, **options)
+    program, data = model.program(cfg), texts(cfg, 0)(ids)
+    costs, weight = program.ragged.costs(data), jnp.arange(1.0, 11)
+    params = jax.tree.map(
+        lambda x: x.astype(float), model.init(jax.random.key(1), cfg, np.bincount(ids, minlength=N_W))
+    )
+    keys = jax.random.split(jax.random.key(7), 10)
+
+    def specified(params):
+        total = 0.0
+        for k in range(10):
+            one = program.batch(data, jnp.array([k]), int(costs[k]), cfg)
+            one = one._replace(context=one.context[0], word=one.word[0])
+            total += weight[k] * model.loss(params, one, keys[k], cfg)
+        return total
+
+    batch = program.batch(data, jnp.arange(10), int(costs.sum()), cfg)
+    expected = jax.value_and_grad(specified)(params)
+    found = jax.value_and_grad(lambda p: model.batch_loss(p, batch, weight, keys, cfg)[0])(params)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), found, expected)
+
+
 @pytest.mark.parametrize("number", [1, 3, 8])
 def test_draws_are_spread_evenly_over_the_distribution(number):
     keys = jax.random.split(jax.random.key(0), 2000)

@@ -42,7 +42,8 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None, stream: bool = Fa
         raise UserError(what, "--stream", "leave it out")
     if stream and host() is None:
         raise UserError("JAX has no CPU", "--stream", "add cpu to JAX_PLATFORMS, as in cuda,cpu")
-    if program.result == "last" and (recipe.drops or recipe.patience != Recipe.patience):
+    stops = recipe.patience != Recipe.patience and recipe.patience < recipe.epochs
+    if program.result == "last" and (recipe.drops or stops):
         what = "all epochs are run, whatever the validation score, and the last is the result"
         option = "--drops" if recipe.drops else "--patience"
         raise UserError(what, option, "leave it out, and choose --epochs and --rate")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jaxcf import new_users
 from jaxcf.contract import KnownUsers, TakesNewItems
 from jaxcf.data.ratings import Catalogue, Ratings, find, join, take, union
 from jaxcf.models import require
@@ -40,7 +41,7 @@ def extended(model: Model, ratings: Ratings, catalogue: Catalogue) -> Model:
     ids = union(old.items, catalogue.items[np.unique(new.item)])
     place = find(ids, old.items)
     new = new._replace(user=user[new.user], item=find(ids, catalogue.items)[new.item], time=None)
-    prior, decay = model.prior_of_new(int(np.count_nonzero(model.with_ratings.item)))
+    prior, decay = new_users.prior(model, model.with_ratings.item)
     params, config = extend(model.params, prior, place, new, len(ids), decay)
     rated = model.known.rated._replace(item=place[model.known.rated.item])
     everything = join(known._replace(item=place[known.item]), new)

@@ -1,8 +1,9 @@
-"""Users that were not in training: the ratings that are known of one, by the ids of items, as a model takes them."""
+"""Users that were not in training: what is known of one, by the ids of items, and the prior with which it is fitted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from jaxcf.contract import KnownUsers, UsesRatedItems
 from jaxcf.data.formats.bad_lines import LARGEST, are_ratings
 from jaxcf.data.ratings import Pairs, Ratings
 from jaxcf.models import require
+from jaxcf.solvers.als import FOLD_IN_DECAY
 from jaxfit.errors import NotInTraining, Unsupported, UserError
 
 if TYPE_CHECKING:
@@ -64,6 +66,23 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
         mine, stars = distinct, np.bincount(place, stars).astype(np.float64)
     taken = model.taken(Ratings(np.zeros(len(mine), np.int32), mine, stars.astype(np.float32)))
     return KnownUsers(1, taken, Pairs(np.zeros(len(others), np.int32), others_index))
+
+
+def prior(model: Model, present: NDArray[np.bool_]) -> tuple[Any, Mapping[str, float]]:
+    """Return the configuration and the decay with which new users, or new items, are fitted.
+
+    A decay for each rating holds rows of few ratings too weakly where training stopped early or, by stochastic
+    gradients, moved them little. The prior of a new one is that of a row with the mean number of ratings.
+
+    Args:
+        model: a trained one; models without a recipe's decay keep the prior of their configuration.
+        present: which users, or items, the training ratings are of.
+    """
+    if not model.decay or getattr(model.config, "prior", "") != "per-rating":
+        return model.config, model.decay
+    usual = max(1.0, len(model.known.ratings.user) / max(1, int(np.count_nonzero(present))))
+    decay = {name: usual * (value or FOLD_IN_DECAY) for name, value in model.decay.items()}
+    return replace(model.config, prior="per-row"), decay
 
 
 def _require_ratings(model: Model, ids: list[Any], stars: NDArray[np.float64]) -> None:

@@ -33,7 +33,6 @@ from jaxcf.metrics import Evaluation
 from jaxcf.models import require
 from jaxcf.models.pairwise import by_factors, by_stars
 from jaxcf.ranking import Ranking
-from jaxcf.solvers.als import FOLD_IN_DECAY
 from jaxcf.top_items import Answer, Known, highest, known_items
 from jaxfit.devices.precision import full_float32
 from jaxfit.errors import NotInTraining, UserError
@@ -250,26 +249,9 @@ class Model:
     def _predictor(self, kind: type[Any], task: str, *given: Any) -> Any:
         return full_float32()(require(self.record, kind, task).predictor(self.params, self.config, *given))
 
-    @full_float32()
     def _folded_in(self, users: KnownUsers) -> Any:
-        fold_in = require(self.record, FoldsIn, "folding users in").predictor
-        config, decay = self.prior_of_new(int(np.count_nonzero(self.with_ratings.user)))
-        return full_float32()(fold_in(self.params, config, users, decay))
-
-    def prior_of_new(self, number: int) -> tuple[Any, Mapping[str, float]]:
-        """Return the configuration and the decay with which new users, or new items, are fitted.
-
-        A decay for each rating holds rows of few ratings too weakly where training stopped early or, by stochastic
-        gradients, moved them little. The prior of a new one is that of a row with the mean number of ratings.
-
-        Args:
-            number: how many users, or items, the training ratings are of.
-        """
-        if getattr(self.config, "prior", "") != "per-rating":
-            return self.config, self.decay
-        usual = max(1.0, len(self.known.ratings.user) / max(1, number))
-        decay = {name: usual * (value or FOLD_IN_DECAY) for name, value in self.decay.items()}
-        return replace(self.config, prior="per-row"), decay
+        config, decay = new_users.prior(self, self.with_ratings.user)
+        return replace(self, config=config)._predictor(FoldsIn, "folding users in", users, decay)
 
     @property
     def decay(self) -> Mapping[str, float]:
@@ -294,10 +276,8 @@ class Model:
     ) -> list[Answer]:
         """Return the items of highest expected stars, or scores, that the user has not rated; equal ones by their ids.
 
-        With `positive` of models of implicit data, what has fewer stars is no positive, and may be among them.
-
         Args:
-            user: an id of the training ratings.
+            user: an id of the training ratings; with `positive`, what they gave fewer stars may be recommended.
             ratings: of anybody else, item id -> stars, or counts; {} of somebody who rated nothing yet.
             rated: ids of further items that they rated, for models that use rated items or counts.
             top: how many items at most.

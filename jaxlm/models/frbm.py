@@ -135,8 +135,7 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
         return hidden_free_energy(a + v @ params.R @ params.W[-1]) - params.b_v @ v
 
     def drawn(key: Array, p: Array) -> Array:  # [draws, N_w]
-        u = spaced(key[None], config.num_draws)[0]
-        return jax.nn.one_hot(multinomial(u, p[None]), len(p))
+        return jax.nn.one_hot(multinomial(spaced(key[None], config.num_draws)[0], p[None]), len(p))
 
     def step(v: Array, key: Array) -> Array:
         for_hidden, for_word = jax.random.split(key[0])
@@ -146,9 +145,8 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
             return jnp.broadcast_to(p, v.shape)
         return drawn(for_word, p)
 
-    if example.following is None:
-        v_n = jax.nn.one_hot(example.word, config.num_words)
-    else:
+    v_n = jax.nn.one_hot(example.word, config.num_words)
+    if example.following is not None:
         v_n = expected(jnp.eye(config.num_words), example.following, 1)[0]
     word = jnp.tile(v_n, (config.num_draws, 1))
     if config.objective == "likelihood":

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from jaxcf import metrics, training
+from jaxcf import metrics, new_users, training
 from jaxcf.contract import FoldsIn, KnownUsers
 from jaxcf.data import reading, splits
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, RatingScale, digest, take
@@ -133,9 +133,13 @@ def test_the_prior_of_a_new_user_is_that_of_one_with_the_mean_number_of_ratings(
         found = predictor(np.full(ITEMS, user), np.arange(ITEMS))
         np.testing.assert_allclose(found, 3.3 + c + V @ best[:D] + best[D], atol=2e-4)
     unregularised = dataclasses.replace(model, info={"recipe": {"decay": {"*": 0.0}}})
-    assert unregularised.prior_of_new(USERS)[1] == {"*": pytest.approx((ITEMS - 1) * als.FOLD_IN_DECAY)}
+    assert new_users.prior(unregularised, np.ones(USERS, bool))[1] == {
+        "*": pytest.approx((ITEMS - 1) * als.FOLD_IN_DECAY)
+    }
     per_row = dataclasses.replace(model, config=dataclasses.replace(model.config, prior="per-row"))
-    assert per_row.prior_of_new(USERS) == (per_row.config, per_row.decay)
+    of_bias = dataclasses.replace(model, config=bias.Config(USERS, ITEMS, prior="per-rating", decay_users=2.0), info={})
+    assert new_users.prior(of_bias, np.ones(USERS, bool)) == (of_bias.config, {}), "its decay is in its configuration"
+    assert new_users.prior(per_row, np.ones(USERS, bool)) == (per_row.config, per_row.decay)
 
 
 @pytest.mark.extended

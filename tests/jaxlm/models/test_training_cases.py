@@ -1,0 +1,66 @@
+"""Training on the distribution of the next word after a context (§3.4.1): specification, and words' gradient."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxlm.context_model import texts
+from jaxlm.models import frbm, lbl
+
+N_W, D, C, N_H = 7, 3, 2, 4
+
+
+@pytest.fixture
+def float64():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [(frbm, {"objective": "cd", "num_hidden": N_H}), (frbm, {"objective": "mean-field", "num_hidden": N_H}), (lbl, {})],
+)
+def test_batch_of_distributions_equals_the_specification(model, options, dropout, float64):
+    ids = np.array([1, 2, 3, 1, 2, 4, 1, 2, 3, 0], np.int32)
+    sizes = {"num_words": N_W, "num_features": D, "context_size": C, "targets": "contexts", "dropout": dropout}
+    cfg = model.Config(**sizes, **options)
+    program, data = model.program(cfg), texts(cfg, 0)(ids)
+    costs, weight = program.ragged.costs(data), jnp.arange(1.0, 11)
+    params = jax.tree.map(
+        lambda x: x.astype(float), model.init(jax.random.key(1), cfg, np.bincount(ids, minlength=N_W))
+    )
+    keys = jax.random.split(jax.random.key(7), 10)
+
+    def specified(params):
+        total = 0.0
+        for k in range(10):
+            one = program.batch(data, jnp.array([k]), int(costs[k]), cfg)
+            one = one._replace(context=one.context[0], word=one.word[0])
+            total += weight[k] * model.loss(params, one, keys[k], cfg)
+        return total
+
+    batch = program.batch(data, jnp.arange(10), int(costs.sum()), cfg)
+    expected = jax.value_and_grad(specified)(params)
+    found = jax.value_and_grad(lambda p: model.batch_loss(p, batch, weight, keys, cfg)[0])(params)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), found, expected)
+
+
+def test_training_cases_have_the_gradient_of_the_words(float64):
+    """Over a whole text, the distributions after contexts give the LBL's gradient, as they are means of its words."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 5, 200).astype(np.int32)
+    sizes = {"num_words": 5, "num_features": 3, "context_size": 2}
+    found = []
+    for targets in ("words", "contexts"):
+        cfg = lbl.Config(**sizes, targets=targets)
+        program, data = lbl.program(cfg), texts(cfg, 0)(ids)
+        entries = int(program.ragged.costs(data).sum()) if program.ragged else 0
+        batch = program.batch(data, jnp.arange(200), entries, cfg)
+        params = jax.tree.map(
+            lambda x: x.astype(float), lbl.init(jax.random.key(1), cfg, np.bincount(ids, minlength=5))
+        )
+        found.append(jax.grad(lambda p, b=batch, c=cfg: lbl.batch_loss(p, b, jnp.ones(200), None, c)[0])(params))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), *found)
+    assert np.linalg.norm(np.concatenate([x.ravel() for x in jax.tree.leaves(found[0])])) > 1

@@ -20,7 +20,7 @@ from jaxlm.data.documents import reading as files
 from jaxlm.data.documents.collection import Documents
 from jaxlm.data.documents.options import DocumentReading
 from jaxlm.data.documents.reading import DocumentFiles
-from jaxlm.tasks.documents import DocumentEvaluation, evaluate, topics, write_vectors
+from jaxlm.tasks.documents import DocumentEvaluation, topics, write_vectors
 from jaxlm.tasks.retrieval import retrieve
 from jaxlm.trained_model import Model
 
@@ -68,7 +68,7 @@ def results(trained: Trained[Model | None], read: DocumentFiles, known: float | 
             number = int(np.count_nonzero(part.lengths))
             found[name] = DocumentEvaluation(-known, number, part.num_words, read.unknown[name])
         elif part.num_words:
-            found[name] = evaluate(trained.model.document_log_probs(part), part.lengths, read.unknown[name])
+            found[name] = trained.model.evaluate_documents(part, read.unknown[name])
     return found
 
 

@@ -56,8 +56,10 @@ class DocumentEvaluation:
     def show(self, so_far: str = "") -> str:
         """Return it for people, in a line."""
         orders = f", {self.orderings:,} orders of each" if self.orderings > 1 else ""
+        error = "" if self.standard_error is None else f", standard error {self.standard_error:.2f}"
+        bound = "" if self.bound is None else f", variational bound {self.bound:.2f}"
         return (
-            f"document perplexity{so_far} {self.perplexity:.2f} "
+            f"document perplexity{so_far} {self.perplexity:.2f}{error}{bound} "
             f"({self.documents:,} documents, {self.words:,} words, {self.unknown:,} unknown{orders})"
         )
 

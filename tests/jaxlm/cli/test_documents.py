@@ -78,6 +78,19 @@ def test_eval_averages_over_orders(folder, call):
     assert other["document_perplexity"] != result["document_perplexity"]
 
 
+def test_training_says_of_test_documents_what_eval_says(folder, call):
+    """Of an estimate also its standard error: that of the chains, which the interval over documents leaves out."""
+    argv = train(folder, "softmax")
+    argv[1] = "replicated-softmax"
+    argv.remove("--quiet")
+    shown = call(*argv, "--epochs", "1", "--batch-size", "10")
+    evaluated = call("eval", folder / "softmax", "--text", folder / "test.feat", "--json")
+    result = json.loads(evaluated)
+    assert result["standard_error"] > 0
+    figures = f"{result['document_perplexity']:.2f}, standard error {result['standard_error']:.2f} (20 documents"
+    assert f"test document perplexity {figures}" in shown
+
+
 def test_eval_leaves_unknown_words_and_empty_documents_out(folder, call):
     shown = call("eval", folder / "model", "--text", folder / "other.feat")
     assert "documents            1 (1 more have no words)" in shown

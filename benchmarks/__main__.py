@@ -26,9 +26,13 @@ NEEDED = ("matplotlib", "requests", "sklearn", "jinja2")  # of the extra `benchm
 
 
 def parser(given: Sequence[str] = ()) -> Parser:
-    """Build the command line; raises UserError where a package is missing, before hours of training.
+    """Build the command line.
 
-    given: the arguments, which `--jobs` gives to other processes, too.
+    Args:
+        given: the arguments, which `--jobs` gives to other processes, too.
+
+    Raises:
+        UserError: a package is missing; it is raised before hours of training.
     """
     for name in NEEDED:
         if importlib.util.find_spec(name) is None:

@@ -31,7 +31,11 @@ def write(trained: Trained[Model], out: Path, place: Path, scores: card.Scores |
 
 
 def text(model: Model, info: Mapping[str, Any], place: Path, first: Iterable[str], scores: card.Scores) -> str:
-    """Return the card of a model that is used in `place`; first: commands before those that use it."""
+    """Return the card of a model that is used in `place`.
+
+    Args:
+        first: commands before those that use the model.
+    """
     user, item, path = str(model.catalogue.users[0]), str(model.catalogue.items[0]), shlex.quote(str(place))
     shell = [*first, f"jaxcf eval {path} --ratings test.csv", f"jaxcf recommend {path} --user {shlex.quote(user)}"]
     python = [

@@ -87,10 +87,11 @@ class ClosedForm:
 class Sweeps(NamedTuple):
     """A fit by sweeps before its first one.
 
-    sweep: (params, data, key) -> params. A pure function that JAX can trace: it reads the ratings from data alone, so
-    that it can be compiled for their shapes, and draws what is random from the key.
-    mean_after: sweeps after which the mean of the parameters of all later sweeps is validated, and is the result, as
-    for posterior samples; infinite: the parameters of the sweep with the lowest error are the result.
+    Attributes:
+        sweep: (params, data, key) -> params. A pure function that JAX can trace: it reads the ratings from data alone,
+            so that it can be compiled for their shapes, and draws what is random from the key.
+        mean_after: sweeps after which the mean of the parameters of all later sweeps is validated, and is the result,
+            as for posterior samples; infinite: the parameters of the sweep with the lowest error are the result.
     """
 
     params: Any  # a pytree of arrays
@@ -106,10 +107,11 @@ class Sweeps(NamedTuple):
 class BySweeps:
     """Fitted by sweeps over all parameters: alternating exact solutions, Gibbs sampling.
 
-    prepare(key, data, rated, config, recipe) -> the sweeps; the driver (`jaxcf.solvers.sweeps`) makes at most
-    `recipe.epochs` of them, stops after `recipe.patience` without improvement, and keeps the best parameters.
-    uses: the fields of the recipe that matter.
-    cost: (config, number of training ratings) -> what a rating takes in a sweep at least; None without a formula.
+    Attributes:
+        prepare: (key, data, rated, config, recipe) -> the sweeps; the driver (`jaxcf.solvers.sweeps`) makes at most
+            `recipe.epochs` of them, stops after `recipe.patience` without improvement, and keeps the best parameters.
+        uses: the fields of the recipe that matter.
+        cost: (config, number of training ratings) -> what a rating takes in a sweep at least; None without a formula.
     """
 
     name: str
@@ -236,7 +238,11 @@ class RatingModel(Record):
         return self.capability(RanksItems) is not None
 
     def takes_counts(self, positive: float | None) -> bool:
-        """Return whether the values of its ratings are counts, and not stars; positive: of its Config."""
+        """Return whether the values of its ratings are counts, and not stars.
+
+        Args:
+            positive: the field of its Config.
+        """
         return self.implicit and positive is None
 
     def taken(self, ratings: Ratings, positive: float | None) -> Ratings:
@@ -244,7 +250,12 @@ class RatingModel(Record):
         return positives(ratings, positive) if self.implicit else ratings
 
     def units(self, stars: NDArray[np.float32], scale: RatingScale, chosen: Mapping[str, Any]) -> Units:
-        """Return the units of training ratings, [N]; chosen: fields of Config, of which `subtract_mean` counts."""
+        """Return the units of training ratings.
+
+        Args:
+            stars: [N].
+            chosen: fields of Config, of which `subtract_mean` counts.
+        """
         found = Units.of(stars, scale)
         return found if chosen.get("subtract_mean", True) else found._replace(mean=0.0)
 

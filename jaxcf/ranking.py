@@ -203,9 +203,12 @@ def _of_block(
     relevant: NDArray[np.bool_],
     k: int,
 ) -> Ranking:
-    """Rank the items of some users; scores, ranked, relevant: [B, items].
+    """Rank the items of some users.
 
     What is below the first k places matters only if it is relevant: the rest is left out before anything is sorted.
+
+    Args:
+        scores, ranked, relevant: [B, items].
     """
     if not np.isfinite(scores).all():
         raise ValueError("scores must be finite")

@@ -152,7 +152,9 @@ def _swept(
 def _check_data(record: RatingModel, data: Dataset, rounded: bool, validated: bool) -> None:
     """Raise UserError where a model cannot be trained on some data.
 
-    rounded: whether ratings are rounded to levels that were chosen; validated: whether it needs validation ratings.
+    Args:
+        rounded: whether ratings are rounded to levels that were chosen.
+        validated: whether the model needs validation ratings.
     """
     if len(data.train.user) == 0:
         raise UserError("there are no training ratings", data.name, "give more ratings")
@@ -189,7 +191,9 @@ def describe(data: Dataset, rated: Pairs) -> dict[str, Any]:
 def parameters(record: RatingModel, recipe: str, given: Mapping[str, Any]) -> Collection[str]:
     """Return the names of a model's parameters, which do not depend on the data.
 
-    recipe: its name, for what it sets of the Config; given: options by name; others than of the Config are not read.
+    Args:
+        recipe: name of the recipe, for what it sets of the Config.
+        given: options by name; others than of the Config are not read.
     """
     overrides = record.recipes[recipe][1] if recipe in record.recipes else {}
     two = np.arange(2)

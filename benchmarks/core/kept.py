@@ -137,7 +137,8 @@ def recall(row: Row, kept: Kept) -> Row:
 def keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> None:
     """Measure the seeds of a row, each of which is kept as it ends.
 
-    missing: only those that neither this table has kept nor another one.
+    Args:
+        missing: whether to measure only those that neither this table has kept nor another one.
     """
     for specs in row.draws:
         key, start = identity(row, specs, store), time.perf_counter()

@@ -43,7 +43,11 @@ def code(text: str) -> str:
 
 
 def margins(resampled: str) -> str:
-    """Say what the figures after ± are; resampled: what the bootstrap is over."""
+    """Say what the figures after ± are.
+
+    Args:
+        resampled: what the bootstrap is over.
+    """
     return (
         f"± is half of the 95 % interval of the mean over seeds (paired bootstrap over {resampled}, and spread over "
         "seeds), in other columns the standard deviation over seeds. The figures of verdicts, with their 95 % "

@@ -31,16 +31,19 @@ def run_table(
 
     Rows that an earlier run recorded stay until they are measured anew, as long as they are of the models
     that would be asked for now: of the same data, scale, recipe and configuration. Those of models that other source
-    code trained stay, too, and the page says at which commit. only: as in `named`; all rows of a table that is measured
-    together.
+    code trained stay, too, and the page says at which commit.
 
     Published figures that are of one data set alone are left out beside others.
 
-    Of a table with `kept`, rows are made from what is kept beside its record. missing: seeds that are kept are not
-    measured anew, whatever source code trained their models, and the claims are judged all the same.
+    Of a table with `kept`, rows are made from what is kept beside its record.
 
     Where the terms of the data forbid publishing its text, the record has none; a second one that has it is written
     to the work folder, for those who have the data.
+
+    Args:
+        only: as in `named`; of a table that is measured together, all rows are measured.
+        missing: of a table with `kept`, whether seeds that are kept are not measured anew, whatever source code trained
+            their models, and the claims are judged all the same.
     """
     record.make_folder(out)
     path = out / file_name(table.name, store)
@@ -88,7 +91,11 @@ def run_table(
 
 
 def missing_rows(table: Table, store: Store, out: Path, rows: list[Row], missing: bool) -> list[Row]:
-    """Return some rows with those seeds alone that `run_table` would measure; missing: as there."""
+    """Return some rows with those seeds alone that `run_table` would measure.
+
+    Args:
+        missing: as in `run_table`.
+    """
     if table.together:  # what is trained is timed
         return []
     if not (missing and table.kept):
@@ -126,7 +133,10 @@ def _verdicts(
 ) -> list[dict[str, Any]] | None:
     """Judge the table's claims; None where a row is of models that other source code trained, unless `missing`.
 
-    Figures of a table that is timed are all of the present source code. done: the rows as recorded.
+    Figures of a table that is timed are all of the present source code.
+
+    Args:
+        done: the rows as recorded.
     """
     current = {store.directory(spec).name for row in rows for spec in row.specs()}
     if kept is None:

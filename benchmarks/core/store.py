@@ -29,9 +29,13 @@ VALIDATION = "validation_"  # before the name of what was measured, in a record
 
 
 class Outcome(NamedTuple):
-    """What training a model gave: seconds by what they went into, examples of an epoch, predictions by part, if any.
+    """What training a model gave.
 
-    decided: what training decided, such as the recipe that validation chose; a record has it beside the identity.
+    Attributes:
+        seconds: seconds by what they went into.
+        examples: examples of an epoch.
+        predictions: predictions by part, if any.
+        decided: what training decided, such as the recipe that validation chose; a record has it beside the identity.
     """
 
     seconds: Mapping[str, float]
@@ -50,7 +54,8 @@ class TrainedModel:
     def predictions(self, part: str, compute: Callable[[], np.ndarray] | None = None) -> np.ndarray:
         """Return what the model predicts of the events or ratings of a part of the data, "valid" or "test".
 
-        compute: computes them where training has left that for later; they are kept.
+        Args:
+            compute: computes the predictions where training has left that for later; they are kept.
         """
         path = _predictions(self.directory, part)
         if compute is not None and not path.is_file():
@@ -98,9 +103,11 @@ class Store(ABC):
         show: bool = False,
         epochs: int | None = None,
     ) -> "Store":
-        """Load a data set (None: the scale's own) and open the store of its models.
+        """Load a data set and open the store of its models.
 
-        epochs: of every training, in place of the recipes' own; None for those.
+        Args:
+            data: name of the data set; None: the scale's own.
+            epochs: epochs of every training, in place of the recipes' own; None for those.
         """
         chosen = cls.scales[scale] if epochs is None else replace(cls.scales[scale], epochs=epochs)
         store = cls(cls.load(data or chosen.data, chosen, data_dir), chosen, recipe, work, show)
@@ -270,7 +277,8 @@ def size_field(config: type) -> str | None:
 def validation(history: Iterable[dict[str, Any]]) -> dict[str, list[float]]:
     """Return a model's validation, epoch by epoch, under a name that has that of the model's metric.
 
-    history: lines of the journal, whose "shown" has it as people read it: `validation document perplexity`.
+    Args:
+        history: lines of the journal, whose "shown" has it as people read it: `validation document perplexity`.
     """
     found: dict[str, list[float]] = {}
     for line in history:

@@ -41,7 +41,11 @@ def quick() -> Iterator[None]:
 
 
 def windowed(step: Callable[[], object], window: float | None = None) -> list[float]:
-    """Repeat a step until a window (seconds; None: WINDOW) has passed; returns the seconds of each."""
+    """Repeat a step until a window has passed; return the seconds of each.
+
+    Args:
+        window: seconds; None: WINDOW.
+    """
     window, seconds = WINDOW if window is None else window, list[float]()
     while sum(seconds) < window:
         begin = time.perf_counter()
@@ -53,7 +57,8 @@ def windowed(step: Callable[[], object], window: float | None = None) -> list[fl
 class EpochTimer:
     """Times an epoch of a training by some steps of each of its compiled programs, without validation.
 
-    window: seconds for which steps are repeated at least, of all programs together; None: WINDOW.
+    Args:
+        window: seconds for which steps are repeated at least, of all programs together; None: WINDOW.
     """
 
     def __init__(self, trainer: Trainer, window: float | None = None):

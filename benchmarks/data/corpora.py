@@ -114,9 +114,12 @@ def _split(
     size: int | None = None,
     min_count: int = 1,
 ) -> Corpus:
-    """Split lines in their order into parts of at least `sizes` events, cut at the next line end; infinite: the rest.
+    """Split lines in their order into parts, cut at the next line end.
 
     A part begins with a new piece.
+
+    Args:
+        sizes: least number of events of each part; infinite: the rest.
     """
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / part for part in ("train", "valid", "test")]

@@ -18,7 +18,8 @@ READING = DocumentReading(format="counts", first_id=1, log_counts=True)
 def newsgroups(paths: list[Path], sha256: str, note: str, log_counts: bool = True) -> DocumentCorpus:
     """Read 20 Newsgroups as bags of 2,000 words: training, test, vocabulary.
 
-    log_counts: whether counts are replaced by log(1 + n), as published (§6), or stay as they are.
+    Args:
+        log_counts: whether counts are replaced by log(1 + n), as published (§6), or stay as they are.
     """
     name, reading = "20news" if log_counts else "20news-counts", replace(READING, log_counts=log_counts)
     words = [line.split()[0] for line in paths[2].read_text(encoding="utf-8").splitlines()]

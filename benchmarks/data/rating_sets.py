@@ -35,9 +35,13 @@ class RatingSet(NamedTuple):
 def of(
     data: Dataset, name: str, note: str, again: Callable[[int], RatingSet] | None = None, unknown: Pairs | None = None
 ) -> RatingSet:
-    """Name a data set and gather its validation and test pairs; `unknown`: those without ratings.
+    """Name a data set and gather its validation and test pairs.
 
-    Raises UserError where a pair of user and item is in two parts: no model may see what it is judged on.
+    Args:
+        unknown: pairs without ratings.
+
+    Raises:
+        UserError: a pair of user and item is in two parts: no model may see what it is judged on.
     """
     parts: list[Ratings | Pairs] = [part for part in (data.valid, data.test, unknown) if part is not None]
     pairs = Pairs(np.concatenate([p.user for p in parts]), np.concatenate([p.item for p in parts]))
@@ -100,9 +104,11 @@ def ml_100k(paths: list[Path], sha256: str, note: str) -> RatingSet:
 def fold(paths: list[Path], number: int) -> RatingSet:
     """Read a fold of MovieLens 100K, u1 to u5, as published; validation is taken from its training.
 
-    paths: training and test of each.
+    Args:
+        paths: training and test of each fold.
 
-    Raises UserError for a fold that is not there.
+    Raises:
+        UserError: there is no such fold.
     """
     if not 1 <= number <= FOLDS:
         raise UserError(f"MovieLens 100K has {FOLDS} folds, not {number}", "--seeds", f"give at most {FOLDS}")

@@ -89,7 +89,8 @@ def documents(paths: list[Path], sha256: str, note: str, log_counts: bool = True
 
     Differs: Lauly et al. 2017 (§6) take RCV1-V2, with 10,000 words, and state neither the stop words nor the stemmer.
 
-    log_counts: whether counts are replaced by log(1 + n), as published, or stay as they are.
+    Args:
+        log_counts: whether counts are replaced by log(1 + n), as published, or stay as they are.
 
     Raises:
         UserError: the archive is damaged, or not the publisher's; a package is not installed.

@@ -46,7 +46,11 @@ class DataSet:
 
 
 def _parts(name: str, member: str, *sha256: str) -> tuple[File, ...]:
-    """Return the training, validation and test file of a text; member: their names in the archive."""
+    """Return the training, validation and test file of a text.
+
+    Args:
+        member: names of the files in the archive, with a place for the part.
+    """
     parts = zip(("train", "valid", "test"), sha256, strict=True)
     return tuple(File(f"{name}/{part}.txt", digest, member.format(part)) for part, digest in parts)
 
@@ -307,7 +311,10 @@ def is_there(name: str, data_dir: str | os.PathLike[str] | None = None) -> bool:
 def load(name: str, data_dir: str | os.PathLike[str] | None = None, **options: Any) -> Any:
     """Load a data set: a Corpus (text as ids, the vocabulary of the training text), DocumentCorpus or RatingSet, split.
 
-    Or the lists or questions of a task (`benchmarks.data.task_sets`). options: of the function that reads its files.
+    Or the lists or questions of a task (`benchmarks.data.task_sets`).
+
+    Args:
+        options: options of the function that reads its files.
 
     Raises:
         UserError: it is missing, or a file's content is not the published one.

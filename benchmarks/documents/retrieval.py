@@ -57,7 +57,11 @@ def _features(store: DocumentStore, spec: Spec, part: str) -> NDArray[Any]:
 
 
 def _vectors(part: str, of: Callable[[str], NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the vectors of queries and of the database, as `_parts` has them; of: those of a part of the data."""
+    """Return the vectors of queries and of the database, as `_parts` has them.
+
+    Args:
+        of: part of the data -> its vectors.
+    """
     return of(part), of("train") if part == "valid" else np.concatenate([of("train"), of("valid")])
 
 

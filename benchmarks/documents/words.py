@@ -93,7 +93,11 @@ def all_words(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test")
 
 
 def one_word(number: int, store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Show a word and those nearest to it; number: from 0."""
+    """Show a word and those nearest to it.
+
+    Args:
+        number: number of the word, from 0.
+    """
     words, names = _neighbours(store, specs[0])[chosen(store.corpus)[number]], store.corpus.vocabulary.words
     return {
         "npmi": float(_with_first(getattr(store.data, part), words[None])[0]),
@@ -123,7 +127,11 @@ def all_topics(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test"
 
 
 def one_topic(number: int, store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Show a topic; number: from 0, the topic that is most coherent on validation."""
+    """Show a topic.
+
+    Args:
+        number: number of the topic, from 0, the one that is most coherent on validation.
+    """
     topics_, names = _topics(store, specs[0]), store.corpus.vocabulary.words
     words = topics_[np.argsort(-coherence(store.data.valid, topics_), kind="stable")[number]]
     found = float(coherence(getattr(store.data, part), words[None])[0])

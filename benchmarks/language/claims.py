@@ -78,11 +78,19 @@ class TextModels:
         return Comparison(label, draws, claimed, quantity, percent or quantity is relative)
 
     def pair(self, one: str, other: str, column: str = "perplexity", **options: Any) -> Comparison:
-        """Compare one column of two rows; options: of `compare`."""
+        """Compare one column of two rows.
+
+        Args:
+            options: options of `compare`.
+        """
         return self.compare(f"{one} and {other}", ((one, column), (other, column)), **options)
 
     def all_pairs(self, ones: Iterable[str], others: Iterable[str], **options: Any) -> list[Comparison]:
-        """Compare each of some rows with each of others; options: of `pair`."""
+        """Compare each of some rows with each of others.
+
+        Args:
+            options: options of `pair`.
+        """
         others = list(others)
         return [self.pair(one, other, **options) for one in ones for other in others]
 

@@ -27,9 +27,12 @@ MODEL = docnade.of_lines(max(docnade.GROUPS))
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the model: what it is called, its vectors as `Model.vectors` names them, the words published as near.
+    """A part of the model.
 
-    published: of each of WORDS the nearest ones.
+    Attributes:
+        name: what it is called.
+        vectors: its vectors as `Model.vectors` names them.
+        published: words published as near, of each of WORDS the nearest ones.
     """
 
     name: str
@@ -85,7 +88,8 @@ def in_common(one: NDArray[np.intp], other: NDArray[np.intp]) -> NDArray[np.floa
 def _rows(parts: tuple[Part, Part], scale: LanguageScale, seeds: int | None) -> list[Row]:
     """Return a row of the mean over words, and one of each word that is shown.
 
-    parts: the one whose nearest words are shown, and the other.
+    Args:
+        parts: the one whose nearest words are shown, and the other.
     """
     shown = [
         Row((str(number + 1),), seeded(1, MODEL), {}, partial(of_one, parts, number)) for number in range(len(WORDS))
@@ -108,7 +112,11 @@ def _mean(shares: NDArray[np.float64]) -> Scores:
 
 
 def of_one(parts: tuple[Part, Part], number: int, store: LanguageStore, specs: tuple[Spec]) -> Measured:
-    """Show a word and those nearest to it, and the published ones; number: from 0."""
+    """Show a word and those nearest to it, and the published ones.
+
+    Args:
+        number: number of the word, from 0.
+    """
     words, names = tuple(chosen(store.corpus)), store.corpus.vocabulary.words
     ones, others = (near(store, specs[0], part, words) for part in parts)
     word = names[words[number]]

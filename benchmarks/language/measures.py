@@ -30,7 +30,11 @@ def each(names: tuple[str, ...], store: LanguageStore, specs: tuple[Spec, ...], 
 
 
 def less(names: tuple[str, str, str], store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Measure two models, and the first's perplexity less the second's; names: of these three columns."""
+    """Measure two models, and the first's perplexity less the second's.
+
+    Args:
+        names: names of these three columns.
+    """
     first, second = (store.perplexity(spec, part) for spec in specs)
     return dict(zip(names, (first, second, (first, second)), strict=True))
 
@@ -68,7 +72,8 @@ def tree_statistics(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
 def minutes(together: tuple[Spec, ...], store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
     """Time an epoch of training, without validation and compilation: now, whenever the model was trained.
 
-    together: all models that are compared, which are timed in alternating rounds when the first is asked for.
+    Args:
+        together: all models that are compared, which are timed in alternating rounds when the first is asked for.
     """
     seconds, words = _epochs(store, together)[specs[0]]
     return {"minutes": [second / 60 for second in seconds], "words": [words / second for second in seconds]}

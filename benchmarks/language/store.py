@@ -313,7 +313,11 @@ def trainer(
     structure: Any = None,
     seed: int = 0,
 ) -> Trainer:
-    """Return a model's training at its first step, outside of any folder; structure: of models that have one."""
+    """Return a model's training at its first step, outside of any folder.
+
+    Args:
+        structure: structure of a model that has one.
+    """
     record, more = registry.get(model), structure_argument(structure)
     assert isinstance(record.fitting, BySGD)
     read, key = record.of_text(corpus), jax.random.key(seed)

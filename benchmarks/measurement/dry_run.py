@@ -27,7 +27,11 @@ class DryRun:
     measured: dict[Hashable, dict[str, Any]] = field(default_factory=dict)  # of their shapes
 
     def project(self, table: Table, store: Store, seeds: int | None, only: str | None) -> dict[str, Any]:
-        """Project hours and memory of the table's models, but for those that are found; only: as `named`."""
+        """Project hours and memory of the table's models, but for those that are found.
+
+        Args:
+            only: as in `named`.
+        """
         wanted: dict[Any, None] = {}
 
         def want(spec: Any) -> None:

@@ -19,7 +19,8 @@ CPU, DRIVER = Path("/proc/cpuinfo"), Path("/proc/driver/nvidia/version")
 def environment(peers: bool) -> dict[str, Any]:
     """Return the environment of a record, what else a speed depends on (processor, memory, threads), and the date.
 
-    peers: whether other programs are measured, whose versions are then given.
+    Args:
+        peers: whether other programs are measured, whose versions are then given.
     """
     packages = (*PACKAGES, *(PEERS if peers else ()))
     versions = {name: found for name in packages if (found := _version(name)) is not None}

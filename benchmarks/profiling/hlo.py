@@ -122,7 +122,8 @@ class Module:
     def walk(self, name: str, times: int = 1, without: str | None = None) -> Iterator[tuple[Instruction, int]]:
         """Yield the instructions of a computation and of those that it runs, and how often each runs.
 
-        without: the scope of loops, and of branches of a conditional, that are left out.
+        Args:
+            without: the scope of loops, and of branches of a conditional, that are left out.
         """
         for one in self.computations.get(name, ()):
             yield one, times

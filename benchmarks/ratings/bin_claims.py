@@ -39,7 +39,11 @@ class Binned:
 
 
 def of_conditioning(names: Sequence[str], store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Figure 5.4; names: PMF, CPMF of few features, then of many."""
+    """Return the claims about Figure 5.4.
+
+    Args:
+        names: names of PMF and CPMF of few features, then of many.
+    """
     binned = Binned(names, store, rows, part)
     claim = partial(Claim, "5.4.5")
     few, conditional_few, many, conditional_many = names
@@ -63,7 +67,11 @@ def of_conditioning(names: Sequence[str], store: RatingStore, rows: Sequence[Row
 
 
 def of_new_users(names: Sequence[str], store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Figure 5.5; names: movie-bias and CPMF."""
+    """Return the claims about Figure 5.5.
+
+    Args:
+        names: names of movie-bias and CPMF.
+    """
     binned = Binned(names, store, rows, part)
     claim = partial(Claim, "5.4.5")
     bias, cpmf = names
@@ -82,7 +90,12 @@ def of_new_users(names: Sequence[str], store: RatingStore, rows: Sequence[Row], 
 
 
 def of_kinds(size: int, names: Sequence[str], store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Figures 5.6 to 5.8; names: RBM and PMF, which has `size` features in the thesis."""
+    """Return the claims about Figures 5.6 to 5.8.
+
+    Args:
+        size: features of PMF in the thesis.
+        names: names of RBM and PMF.
+    """
     binned = Binned(names, store, rows, part)
     claim = partial(Claim, "5.4.6")
     rbm, pmf = names

@@ -35,7 +35,11 @@ class RatingModels:
         return found
 
     def errors(self, *specs: Spec, inside: np.ndarray | None = None, bin_: int | None = None) -> Scores:
-        """Return the squared errors of a model, or of one for each group of users; bin_: a number for `inside`."""
+        """Return the squared errors of a model, or of one for each group of users.
+
+        Args:
+            bin_: a number for `inside`.
+        """
         place = (specs, bin_)
         if place not in self._known:
             self._known[place] = self.store.errors(specs, self.part, inside)

@@ -18,8 +18,9 @@ BINS = 10
 def errors(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     """Measure RMSE on validation ratings, and on the test's where there is one; count what goes into the model.
 
-    parameters: in millions; rated: thousands of pairs of user and movie that a model of a share of the training
-    ratings conditions on.
+    Returns:
+        The errors by part; `parameters`, in millions; `rated`, thousands of pairs of user and movie that a model of a
+        share of the training ratings conditions on.
     """
     (spec,) = specs
     measured: dict[str, float | Scores] = {part: store.errors(specs, part) for part in store.parts}
@@ -32,7 +33,8 @@ def errors(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
 def rounded(names: tuple[str, str, str], store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     """Measure two models on the test, or where there is none on validation, and the first's RMSE less the second's.
 
-    names: of these three columns.
+    Args:
+        names: names of these three columns.
     """
     first, second = (store.errors((spec,), store.parts[-1]) for spec in specs)
     return dict(zip(names, (first, second, (first, second)), strict=True))
@@ -59,9 +61,12 @@ def errors_of_choice(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
 def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     """Measure RMSE on the users of a bin; bins hold equally many, from few training ratings to many.
 
-    On the test where there is one, else on validation. specs: of each of the names in turn, one model, or one for each
-    group of users left out of training, who are predicted from which movies they rated; squared errors of all groups
-    are added up. Also the first model's figure less the second's, and the third's less the fourth's.
+    On the test where there is one, else on validation. Also the first model's figure less the second's, and the third's
+    less the fourth's.
+
+    Args:
+        specs: of each of the names in turn, one model, or one for each group of users left out of training, who are
+            predicted from which movies they rated; squared errors of all groups are added up.
     """
     users, each = user_bins(store), len(specs) // len(names)
     first, last = (number, number) if number < BINS else (0, -1)  # the last row is of all users

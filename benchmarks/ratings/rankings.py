@@ -68,7 +68,8 @@ def _peer(name: str, size: int, store: RatingStore, spec: Spec) -> Scorer:
 def measure(make: Make, store: RatingStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
     """Rank, for each user with positives in a part of the data, all items but those of the user's training positives.
 
-    make: gives the scorer of a model.
+    Args:
+        make: gives the scorer of a model.
     """
     (spec,) = specs
     first, more = _ranked(make, store, spec, part)

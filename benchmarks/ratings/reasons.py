@@ -55,7 +55,11 @@ def movie_bins(store: RatingStore, part: str) -> Bins:
 
 
 def _of_movies(number: int, store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
-    """Measure both models on the movies of a bin; number: BINS for all movies."""
+    """Measure both models on the movies of a bin.
+
+    Args:
+        number: number of the bin; BINS for all movies.
+    """
     part = store.parts[-1]
     movies = movie_bins(store, part)
     first, last = (number, number) if number < BINS else (0, -1)
@@ -72,7 +76,11 @@ def _in_bin(store: RatingStore, specs: Sequence[Spec], part: str, movies: Bins, 
 
 
 def _both(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
-    """Measure both models on all movies; ratings: thousands that they are trained on."""
+    """Measure both models on all movies.
+
+    Returns:
+        The errors of both, and their gap; `ratings`, thousands that they are trained on.
+    """
     one, other = (store.errors((spec,), store.parts[-1]) for spec in specs)
     trained = len(store.training_data(specs[0])[0].train.user) / 1e3
     return {"ratings": trained, "RBM": one, "PMF": other, GAP: (one, other)}

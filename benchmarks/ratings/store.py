@@ -36,8 +36,10 @@ USUAL = 50  # features or hidden units in the thesis, where nothing else is said
 class Share(NamedTuple):
     """Part of the training ratings, and more pairs of user and movie that a model conditions on (§5.4.4).
 
-    millions: of the thesis' 99 million that are trained on; added: so many of `sets` equal sets that the other
-    training ratings are cut into, without their stars.
+    Attributes:
+        millions: millions of the thesis' 99 million that are trained on.
+        added: number of the equal sets that are conditioned on, without their stars.
+        sets: number of equal sets that the other training ratings are cut into.
     """
 
     millions: int
@@ -315,7 +317,8 @@ def _with(data: Dataset, train: Ratings, valid: Ratings) -> Dataset:
 def configured(model: str, recipe: str, size: int | None = None) -> tuple[Recipe | None, dict[str, Any]]:
     """Return a recipe of a model, None for a closed form, and its configuration, but for what the data decide.
 
-    size: features or hidden units; None: as the model's Config has it.
+    Args:
+        size: features or hidden units; None: as the model's Config has it.
     """
     record = registry.get(model)
     chosen, config = record.recipes[recipe]
@@ -336,6 +339,10 @@ def setup(model: str, data: Dataset, config: Mapping[str, Any], rated: Pairs = N
 
 
 def trainer(model: str, data: Dataset, recipe: Recipe, config: Mapping[str, Any], rated: Pairs = NO_PAIRS) -> Trainer:
-    """Return a model's training at its first step, outside of any folder; rated: pairs in addition to the ratings."""
+    """Return a model's training at its first step, outside of any folder.
+
+    Args:
+        rated: pairs in addition to the ratings.
+    """
     ready, _ = setup(model, data, config, rated)
     return Trainer(ready.program, ready.params, ready.train, recipe, jax.random.key(1), None)

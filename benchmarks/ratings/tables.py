@@ -63,7 +63,11 @@ def _sized(scale: RecommenderScale, model: str, theirs: int) -> Spec:
 
 
 def _sweep(models: Iterable[str], scale: RecommenderScale, seeds: int | None, parameters: bool = False) -> list[Row]:
-    """Make rows of models at all sizes; parameters: with the thesis' numbers of parameters."""
+    """Make rows of models at all sizes.
+
+    Args:
+        parameters: whether with the thesis' numbers of parameters.
+    """
     rows = []
     for model in models:
         sizes = _sizes(scale, model)
@@ -146,7 +150,11 @@ def _of(millions: float) -> str:
 
 
 def _bin_rows(thesis: dict[str, float], draws: tuple[tuple[Spec, ...], ...]) -> list[Row]:
-    """Make rows of ten bins of users and of all; thesis: RMSE on all users, by column."""
+    """Make rows of ten bins of users and of all.
+
+    Args:
+        thesis: RMSE on all users, by column.
+    """
     names = tuple(thesis)
     rows = [Row((str(i + 1),), draws, {}, partial(in_bin, i, names)) for i in range(BINS)]
     return [*rows, Row(("all users",), draws, thesis, partial(in_bin, BINS, names))]

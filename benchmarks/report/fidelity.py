@@ -34,7 +34,11 @@ def records(folder: Path) -> list[Judged]:
 
 
 def lines(judged: list[Judged], where: str) -> list[str]:
-    """List how many claims hold by record, then each that does not, with its figures; where: of the records."""
+    """List how many claims hold by record, then each that does not, with its figures.
+
+    Args:
+        where: the folder of the records as seen from the page.
+    """
     drawn = [one for one in judged if one.verdicts]
     found = ["| record | yes | no | unresolved |", "|---|--:|--:|--:|"]
     for path, verdicts in drawn:

@@ -73,7 +73,11 @@ def list_of_models(models: Iterable[Record]) -> list[str]:
 
 
 def results_map(folder: Path, tables: Mapping[str, Table], link: str) -> list[str]:
-    """List tables, their commands, and what is recorded of them; link: the folder as seen from the page."""
+    """List tables, their commands, and what is recorded of them.
+
+    Args:
+        link: the folder as seen from the page.
+    """
     lines = ["| table | what | command | recorded |", "|---|---|---|---|"]
     for known, table in tables.items():
         results = [_result(path, table, link) for path in sorted(folder.glob(f"{known}.*.json"))]

@@ -12,7 +12,11 @@ FROM_ROOT, FROM_DOCS = "benchmarks/results", "../benchmarks/results"  # the fold
 
 
 def write(root: Path, folder: Path, judged: list[Judged]) -> Iterator[Path]:
-    """Bring the pages of a project up to date, and yield their paths; folder, judged: as of `written`."""
+    """Bring the pages of a project up to date, and yield their paths.
+
+    Args:
+        folder, judged: as in `written`.
+    """
     for name, places in written(folder, judged).items():
         path = root / name
         text = path.read_text(encoding="utf-8")
@@ -25,7 +29,9 @@ def write(root: Path, folder: Path, judged: list[Judged]) -> Iterator[Path]:
 def written(folder: Path, judged: list[Judged]) -> Mapping[str, Mapping[str, Iterable[str]]]:
     """Return what is written: page -> place in it, as `<!-- place -->` marks it -> lines.
 
-    folder: of the records; judged: of `fidelity.records`.
+    Args:
+        folder: folder of the records.
+        judged: from `fidelity.records`.
     """
     return {
         "README.md": {"highlights": highlights.lines(folder, highlights.RESULTS, FROM_ROOT)},

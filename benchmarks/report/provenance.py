@@ -17,7 +17,11 @@ COMMIT = 12  # digits that are shown; the record has all
 
 
 def facts(result: dict[str, Any], thesis_data: str) -> list[tuple[str, str]]:
-    """Say of what data the figures are, and which command made them; thesis_data: of what the thesis' are."""
+    """Say of what data the figures are, and which command made them.
+
+    Args:
+        thesis_data: what the thesis' figures are of.
+    """
     data, seeds = result["data"], sorted({len(row["seeds"]) for row in result["rows"]})
     sizes = ", ".join(f"{what} {_count(data[what])}" for what in data if what not in ("name", "sha256", "note"))
     return [

@@ -22,9 +22,13 @@ PARTS, COLUMNS = ("train", "valid", "test"), ("user", "item", "stars")
 class Seconds(NamedTuple):
     """What a process spent its time on, in seconds, and the test RMSE of what it trained.
 
-    start: the interpreter's, and imports; reading: the ratings, from a file; preparation (of data and model), training:
-    without compilation, of which there is none before a model is built; compilation: tracing, lowering, compiling or
-    reading what was compiled; total: all, to the trained model.
+    Attributes:
+        start: the interpreter's, and imports.
+        reading: the ratings, from a file.
+        preparation: of data and model, without compilation, of which there is none before a model is built.
+        training: without compilation.
+        compilation: tracing, lowering, compiling or reading what was compiled.
+        total: all, to the trained model.
     """
 
     start: float

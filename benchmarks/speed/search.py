@@ -86,7 +86,10 @@ class Found(NamedTuple):
     def on_edge(self, best: Tried, error: float) -> list[str]:
         """Return the names of what lies near an end of its last range: values beyond might be better.
 
-        best: what was chosen for an error, or came closest to it; passes are on the edge where more might reach it.
+        Passes are on the edge where more might reach the error.
+
+        Args:
+            best: what was chosen for an error, or came closest to it.
         """
         ranges = {name: side for name, side in self.last.items() if isinstance(side, Range)}
         found = [name for name, side in ranges.items() if side.widened([best.setting[name]]) != side]
@@ -121,7 +124,11 @@ def _rounded(error: float) -> float | None:
 
 
 def search(attempt: Try, space: Space, errors: Sequence[float]) -> Found:
-    """Try BATCHES of BATCH settings each; `errors`: the validation errors to reach."""
+    """Try BATCHES of BATCH settings each.
+
+    Args:
+        errors: the validation errors to reach.
+    """
     random, first, tried = np.random.default_rng(SEED), space, list[Tried]()
     for number in range(BATCHES):
         if number:

@@ -28,7 +28,11 @@ PACKAGE, LIMITS = "implicit", f"{limits.LIMITS} in the rounds of sweeps"
 
 
 def our_sweeps(name: str, solver: str, data: Dataset, size: int) -> Callable[[], float]:
-    """Return a function that makes SWEEPS sweeps and returns positives per second; data: of positives."""
+    """Return a function that makes SWEEPS sweeps and returns positives per second.
+
+    Args:
+        data: positives.
+    """
     record = models.get(name)
     recipe, options = record.recipe("tuned")
     config = record.configure(data.catalogue, Units(), {**options, "num_features": size})

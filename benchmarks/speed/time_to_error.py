@@ -38,9 +38,12 @@ TRAINING, PREPARED, WARM, COLD = TIMES = (
 
 
 class Problem(NamedTuple):
-    """What all programs train on: split ratings, what they are, and the test errors to reach, in stars.
+    """What all programs train on, and which errors they are to reach.
 
-    errors: of predictions clipped to the scale.
+    Attributes:
+        data: split ratings.
+        about: what they are.
+        errors: the test errors to reach, in stars, of predictions clipped to the scale.
     """
 
     data: Dataset
@@ -134,7 +137,8 @@ def rounds(contenders: Mapping[str, Contender], model: str, data: Dataset, shipp
     What compiles is trained twice in a round: with an empty cache, and with what that left. A setting that was chosen
     for several errors is trained once.
 
-    shipped: whether programs are trained as shipped, too.
+    Args:
+        shipped: whether programs are trained as shipped, too.
     """
     wanted: dict[tuple[str, str], dict[str, Any]] = {}
     if shipped:

@@ -65,7 +65,8 @@ class SweepsSetup(NamedTuple):
 def set_up(workload: Workload, most: int | None = None) -> Setup | SweepsSetup:
     """Draw a workload's data and set its training up.
 
-    most: words or ratings at most, where only shapes are asked for; tables keep their sizes.
+    Args:
+        most: words or ratings at most, where only shapes are asked for; tables keep their sizes.
     """
     return _language(workload, most) if isinstance(workload.data, Words) else _ratings(workload, workload.data, most)
 

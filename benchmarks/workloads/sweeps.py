@@ -16,7 +16,8 @@ REFUSED = "it runs on one device"
 class SweepTimer:
     """Times whole sweeps, as `EpochTimer` does steps.
 
-    window: seconds for which sweeps are repeated at least; None: `timing.WINDOW`.
+    Args:
+        window: seconds for which sweeps are repeated at least; None: `timing.WINDOW`.
     """
 
     def __init__(self, setup: SweepsSetup, window: float | None = None):

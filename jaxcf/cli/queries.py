@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 
 class Queried(NamedTuple):
-    """Users with their ids, what is known of them; predictor(exact), scorer() -> the predictor and scorer for them."""
+    """Users with their ids, and what is known of them.
+
+    Attributes:
+        predictor: (exact) -> the predictor for them.
+        scorer: () -> the scorer for them.
+    """
 
     ids: Catalogue
     users: KnownUsers
@@ -106,7 +111,8 @@ def new_users(
 ) -> tuple[Catalogue, KnownUsers]:
     """Return the users of files, as new ones, and what is known of them.
 
-    rated: files of further pairs of theirs, and of other users, who are among them unless they were in training.
+    Args:
+        rated: files of further pairs of theirs, and of other users, who are among them unless they were in training.
     """
     from jaxcf.data import reading
 

@@ -160,7 +160,11 @@ def check(args: argparse.Namespace) -> Task:
 
 
 def train(args: argparse.Namespace, task: Task, data_of: Callable[[], tuple[Dataset, Pairs]]) -> Done:
-    """Train a model in its folder; data_of: reads the data, and further rated pairs to condition on."""
+    """Train a model in its folder.
+
+    Args:
+        data_of: reads the data, and further rated pairs to condition on.
+    """
     place, record, fitting, plan = task
     with (
         training_options.folder(

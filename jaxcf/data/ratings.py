@@ -143,7 +143,11 @@ def _taken(column: np.ndarray, which: np.ndarray) -> np.ndarray:
 
 
 def chosen(values: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Return values[which], computed in pieces; which: int[N]."""
+    """Return values[which], computed in pieces.
+
+    Args:
+        which: int[N].
+    """
     return filled(len(which), values.dtype, lambda piece: values[which[piece]])
 
 

@@ -326,7 +326,11 @@ def _overlaps(ratings: dict[str, Ratings], catalogue: Catalogue) -> list[str]:
 
 
 def _among(ratings: Ratings, keys: np.ndarray, num_items: int) -> np.ndarray:
-    """Return whether each rating's pair of user and item is among some: bool [N]; keys: of `pair_keys`."""
+    """Return whether each rating's pair of user and item is among some: bool [N].
+
+    Args:
+        keys: these pairs, as numbers from `pair_keys`.
+    """
     among = pa.array(keys)
 
     def of_piece(piece: slice) -> np.ndarray:

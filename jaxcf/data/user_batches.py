@@ -97,7 +97,11 @@ def make_data(
 def training_data(
     data: Dataset, scale: RatingScale, rated: tuple[Ratings | Pairs, ...] | None = None
 ) -> tuple[Data, Data]:
-    """Return training and validation data of a data set's users; scale, rated: as in `make_data`."""
+    """Return training and validation data of a data set's users.
+
+    Args:
+        scale, rated: as in `make_data`.
+    """
     users = data.catalogue.num_users
     known = make_data(data.train, users, scale, rated=rated)
     return known, known._replace(wanted=wanted_lists(data.valid, users, scale))
@@ -138,9 +142,12 @@ def queries(user: ArrayLike, item: ArrayLike, num_users: int, num_items: int) ->
 
 
 def gather(data: Data, index: Array, capacity: tuple[int, ...], config: Any) -> Batch:
-    """Gather the minibatch of users `index`, int32 [B]; `capacity` is the number of entries in each of its lists.
+    """Gather a minibatch of users.
 
-    config: of the model; `num_items` is read.
+    Args:
+        index: int32 [B], the users.
+        capacity: number of entries in each of the minibatch's lists.
+        config: Config of the model; `num_items` is read.
     """
     capacities = iter(capacity)
 

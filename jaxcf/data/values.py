@@ -128,7 +128,8 @@ def without_duplicates(
 ) -> tuple[Ratings, list[str]]:
     """Resolve repeated ratings of an item by the same user as `reading.duplicates` says; also return messages.
 
-    counts: whether they are counts, which can be added up.
+    Args:
+        counts: whether the ratings are counts, which can be added up.
     """
     number, repeated, first_row = len(ratings.user), 0, len(ratings.user)
     stars, out = ratings.stars, np.zeros(0, bool)  # out: whether a rating is left out, where some are

@@ -38,7 +38,12 @@ class Config:
 
 
 class Params(NamedTuple):
-    """b: [users], c: [items] biases, in stars; 0 where the model has none, and without ratings."""
+    """Biases in stars; 0 where the model has none, and without ratings.
+
+    Attributes:
+        b: [users].
+        c: [items].
+    """
 
     b: Array
     c: Array
@@ -95,7 +100,11 @@ def _side(
 
 
 def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, config: Config) -> Array:
-    """Predict stars, [n], not clipped; an unknown user or item, -1, has bias 0. user, item: int32[n]."""
+    """Predict stars, [n], not clipped; an unknown user or item, -1, has bias 0.
+
+    Args:
+        user, item: int32[n].
+    """
     return config.mean + rows_or_zeros(params.b, user) + rows_or_zeros(params.c, item)
 
 

@@ -51,7 +51,11 @@ def loss(
     config: Config,
     mask: Array | None = None,
 ) -> Array:
-    """`rbm.loss` of ONE user who rated the movies `rated`, int32[n] (past the last: padding): the specification."""
+    """`rbm.loss` of ONE user who rated the movies `rated`: the specification.
+
+    Args:
+        rated: int32[n]; movies past the last are padding.
+    """
     require_whole(params)
     bias = params.b_h + jnp.sum(params.U.at[rated].get(mode="fill", fill_value=0), axis=0)
     return rbm.loss(params, example, key, cd_steps, bias, config, mask)

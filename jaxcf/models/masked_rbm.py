@@ -54,8 +54,10 @@ class Config(of_rbm.Config):
 def loss(params: Any, example: tuple[Array, Array], key: Array, config: Config) -> Array:
     """-1/ρ Σ_m log P(r_m | ratings that are left) of ONE user, over the masked ratings m; the specification.
 
-    example: the movies that it rated, int32[n], and how, int32[n], 0 … K-1. P is that of Eq. 5.10-5.11. Divided by ρ,
-    the loss is in expectation that of predicting each rating once.
+    P is that of Eq. 5.10-5.11. Divided by ρ, the loss is in expectation that of predicting each rating once.
+
+    Args:
+        example: the movies that the user rated, int32[n], and how, int32[n], 0 … K-1.
     """
     require_whole(params)
     (item, value), K = example, config.num_values
@@ -102,7 +104,8 @@ def _predicted(
 ) -> tuple[Array, Metrics, tuple[Array, Array, Array, Array]]:
     """Predict the masked ratings: the loss and its Metrics; p [B, N_h]; of each rating P [K], mask and weight.
 
-    read, at: as in `rbm.chains.chains`.
+    Args:
+        read, at: as in `rbm.chains.chains`.
     """
     (owner, item, value), K = batch.known, config.num_values
     own, levels = jnp.minimum(owner, len(weight) - 1), jnp.arange(K, dtype=jnp.int32)[None]

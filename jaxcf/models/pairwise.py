@@ -103,7 +103,11 @@ def rows_or_zeros(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:
 
 
 def used_rows(index: NDArray[np.int32], number: int) -> NDArray[np.bool_]:
-    """Return which of so many rows ratings use, [number]; index: the row of each training rating, [N]."""
+    """Return which of so many rows ratings use, [number].
+
+    Args:
+        index: [N], the row of each training rating.
+    """
     used = np.zeros(number, bool)
     for piece in pieces(len(index)):  # NumPy copies indices to 64 bits
         used[index[piece]] = True
@@ -113,6 +117,8 @@ def used_rows(index: NDArray[np.int32], number: int) -> NDArray[np.bool_]:
 def zero_unrated(table: jax.Array, rated: jax.Array) -> jax.Array:
     """Set the rows that no rating uses, which training would never move, to the prior's mean, zeros.
 
-    table: [rows, D]; rated: bool[rows].
+    Args:
+        table: [rows, D].
+        rated: bool[rows].
     """
     return jnp.where(rated[:, None], table, 0.0)

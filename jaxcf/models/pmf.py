@@ -62,7 +62,14 @@ class Config:
 
 
 class Params(NamedTuple):
-    """U: [users, D], V: [items, D] feature vectors; b: [users], c: [items] biases, 0 where there are none."""
+    """Feature vectors and biases.
+
+    Attributes:
+        U: [users, D], feature vectors.
+        V: [items, D], feature vectors.
+        b: [users], biases, 0 where there are none.
+        c: [items], biases, 0 where there are none.
+    """
 
     U: Array
     V: Array
@@ -71,7 +78,13 @@ class Params(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Ratings: user int32[...], item int32[...], stars float32[...], standardized."""
+    """Ratings.
+
+    Attributes:
+        user: int32[...].
+        item: int32[...].
+        stars: float32[...], standardized.
+    """
 
     user: Array
     item: Array
@@ -150,7 +163,8 @@ def touched(batch: Batch, config: Config) -> Params:
 def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, config: Config) -> Array:
     """Predict stars, [n], not clipped (Eq. 5.20); an unknown user or item, -1, is at the prior's mean, zeros.
 
-    user, item: int32[n].
+    Args:
+        user, item: int32[n].
     """
     product = jnp.sum(rows_or_zeros(params.U, user) * rows_or_zeros(params.V, item), axis=1)
     biases = rows_or_zeros(params.b, user) + rows_or_zeros(params.c, item)
@@ -158,7 +172,11 @@ def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, 
 
 
 def gather(data: Array, index: Array, capacity: int, config: Config) -> Batch:
-    """Gather the ratings `index` int32[B]."""
+    """Gather a minibatch of ratings.
+
+    Args:
+        index: int32[B], the ratings.
+    """
     found = data.at[index].get(mode="clip")
     return Batch(found[:, 0], found[:, 1], jax.lax.bitcast_convert_type(found[:, 2], jnp.float32))
 

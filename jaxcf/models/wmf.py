@@ -77,7 +77,12 @@ class Config(FromRatings):
 
 
 class Params(NamedTuple):
-    """X: [users, D], Y: [items, D] feature vectors, 0 for users and items without positives."""
+    """Feature vectors, 0 for users and items without positives.
+
+    Attributes:
+        X: [users, D].
+        Y: [items, D].
+    """
 
     X: Array
     Y: Array
@@ -133,7 +138,8 @@ def _weighted(positives: Ratings, config: Config) -> Ratings:
 def sweep(params: Params, data: Data, config: Config, half: Half) -> Params:
     """Make one sweep: all users given the items, then all items given the users. Neither half raises Eq. 3.
 
-    half: `solve` or `improve`.
+    Args:
+        half: `solve` or `improve`.
     """
     of_users, of_items = data
     prior = strength(config)
@@ -198,7 +204,11 @@ def scorer(params: Params, config: Config, users: KnownUsers) -> Scorer:
 
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Scorer:
-    """Fold in new users, each at its best vector given the items' (Eq. 4); decay: not read, as Config has it."""
+    """Fold in new users, each at its best vector given the items' (Eq. 4).
+
+    Args:
+        decay: not read, as Config has it.
+    """
     vectors = by_user(_weighted(users.ratings, config), users.number)
     side = make_side(vectors, config.num_items, config.num_features, few_sizes=True)
     start = jnp.zeros((users.number, config.num_features))

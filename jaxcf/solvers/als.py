@@ -89,8 +89,11 @@ def solve(
 def sweep(params: Any, data: tuple[Side, Side], config: Config, decay: Mapping[str, float]) -> Any:
     """Make one sweep: all users given the items, then all items given the users. The objective cannot rise.
 
-    decay: λ of each parameter, as in a recipe. Raises UserError where one is not above 0: then a user's best vector
-    is not determined by fewer ratings than features.
+    Args:
+        decay: λ of each parameter, as in a recipe.
+
+    Raises:
+        UserError: a λ is not above 0: then a user's best vector is not determined by fewer ratings than features.
     """
     U, V, b, c = strengths(params, config, decay)
     of_users, of_items = data

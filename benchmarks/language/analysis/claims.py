@@ -55,7 +55,11 @@ class Binned(TextModels):
         ]  # fmt: skip
 
     def of_each(self, label: str, numbers: Sequence[int], **options: Any) -> list[Comparison]:
-        """Compare perplexities of some bins, for each model; options: of `compare`."""
+        """Compare perplexities of some bins, for each model.
+
+        Args:
+            options: options of `compare`.
+        """
         found = [self.bins[n] for n in numbers if n in self.bins]
         if len(found) < len(numbers):
             return []
@@ -66,7 +70,11 @@ class Binned(TextModels):
 
 
 def of_probabilities(names: Names, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Figure 3.2; names: of the neural and the n-gram model."""
+    """Return the claims about Figure 3.2.
+
+    Args:
+        names: names of the neural and the n-gram model.
+    """
     models, claim = TextModels(store, rows, part), partial(Claim, "3.4.2")
     bins = dict(enumerate(models.rows, 1))
 
@@ -184,7 +192,11 @@ def of_differences(names: Names, store: LanguageStore, rows: Sequence[Row], part
 
 
 def of_codes(names: tuple[str, ...], store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Trees, of the training text, for which validation is no check; names: of the columns of trees."""
+    """Return the claim about trees, of the training text, for which validation is no check.
+
+    Args:
+        names: names of the columns of trees.
+    """
     comparisons = []
     for number, name in enumerate(names):
         draws = [codes.rarity(store, specs[number]) for specs in rows[0].draws]
@@ -218,13 +230,21 @@ def of_clusters(section: str, store: LanguageStore, rows: Sequence[Row], part: s
 
 
 def of_rare_vectors(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Figure 3.4; rows: of rare words, then of frequent ones."""
+    """Return the claim about Figure 3.4.
+
+    Args:
+        rows: rows of rare words, then of frequent ones.
+    """
     text = f"the vectors of the rarest words are not as well estimated as those of the most frequent: {AGREEMENT}"
     return [Claim("3.4.3", text, _agreed(store, rows, BELOW))] if part == "test" else []
 
 
 def of_frequent_vectors(names: Names, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Figure 4.1; rows: of the models' frequent words."""
+    """Return the claims about Figure 4.1.
+
+    Args:
+        rows: rows of the models' frequent words.
+    """
     text = f"the vectors of frequent words of {names[0]} and {names[1]} are of similar quality (within {ALIKE:g})"
     if part != "test":
         return []
@@ -233,6 +253,10 @@ def of_frequent_vectors(names: Names, store: LanguageStore, rows: Sequence[Row],
 
 
 def of_rare_vectors_of_trees(names: Names, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Figure 4.2; rows: of the models' rare words."""
+    """Return the claim about Figure 4.2.
+
+    Args:
+        rows: rows of the models' rare words.
+    """
     text = f"the vectors of rare words of {names[0]} are estimated less well than those of {names[1]}: {AGREEMENT}"
     return [Claim("4.6.8", text, _agreed(store, rows, BELOW))] if part == "test" else []

@@ -31,7 +31,11 @@ def seen(store: LanguageStore, part: str) -> np.ndarray:
 
 
 def mean_log_probs(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean log-probabilities of two models over seeds, float64 [events]; specs: one model's, the other's."""
+    """Return the mean log-probabilities of two models over seeds, float64 [events].
+
+    Args:
+        specs: one model's, then the other's.
+    """
     first, second = np.split(np.array([store.get(spec).predictions(part) for spec in specs]), 2)
     return first.mean(axis=0), second.mean(axis=0)
 

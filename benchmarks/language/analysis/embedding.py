@@ -66,7 +66,8 @@ def embedded(store: LanguageStore, spec: Spec, which: str) -> np.ndarray:
 def measure(which: str, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
     """Measure how well vectors of RARE or FREQUENT words are estimated: the NEAREST words that two seeds agree on.
 
-    specs: a model with one seed and with another.
+    Args:
+        specs: a model with one seed and with another.
 
     Returns:
         `agreed`, the share of a word's nearest words, among those in question, that are the same with both seeds: the

@@ -23,7 +23,10 @@ def column(which: str, of: str) -> str:
 def measure(number: int, store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
     """Measure which share of two models' predictions is in a bin, and which of their negative log-probability.
 
-    number: of the bin, from 0 for probabilities above 0.1. The columns are named by `column`.
+    The columns are named by `column`.
+
+    Args:
+        number: number of the bin, from 0 for probabilities above 0.1.
     """
     measured: dict[str, Scores] = {}
     for which, spec in zip(("first", "second"), specs, strict=True):

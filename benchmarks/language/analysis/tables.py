@@ -59,7 +59,11 @@ def _figure_3_2(scale: LanguageScale, seeds: int | None) -> list[Row]:
 
 
 def _by_frequency(name: str, pair: Pair, words: frequency.Words, published: dict[str, tuple[float, ...]]) -> Rows:
-    """Make rows of bins of words; published: perplexities of models by name."""
+    """Make rows of bins of words.
+
+    Args:
+        published: perplexities of models by name.
+    """
 
     def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
         draws = seeded(seeds or scale.seeds, *pair.specs)

@@ -138,7 +138,11 @@ class VectorStore(TaskStore):
         return model_files.load(directory / VECTORS if isinstance(spec, TheirSpec) else directory).vectors()
 
     def answers(self, vectors: NDArray[np.floating], inside: NDArray[np.bool_] | None = None) -> Scores:
-        """Return how many analogies are answered right: the figure is their share in %; inside: those that count."""
+        """Return how many analogies are answered right: the figure is their share in %.
+
+        Args:
+            inside: bool [Q], the analogies that count; None: all.
+        """
         asked, right = analogies.marked(vectors, self.corpus.vocabulary, self.task.analogies, READING.prepare)
         chosen = asked if inside is None else asked & inside
         first = [" ".join(words[:2]) for words in self.task.analogies.words]

@@ -46,7 +46,11 @@ def prepare(model: str, path: Path, config: Any, seed: int, workers: int) -> Any
 
 
 def epochs(made: Any, path: Path, number: int, words: int) -> Callable[[], None]:
-    """Return a function that trains a model of `prepare` for so many epochs; words: of the file."""
+    """Return a function that trains a model of `prepare` for so many epochs.
+
+    Args:
+        words: number of words of the file.
+    """
 
     def train() -> None:
         made.train(corpus_file=str(path), total_examples=made.corpus_count, total_words=words, epochs=number)

@@ -73,7 +73,11 @@ class RescoringStore(SentenceStore):
         return [rescoring.word_errors(*pair) for pair in zip(self.task.words, self.task.references, strict=True)]
 
     def tables(self, events: NDArray[np.float64] | None) -> list[NDArray[np.float64]]:
-        """Return the features of each list; events: nats of a model, None for none."""
+        """Return the features of each list.
+
+        Args:
+            events: nats of a model, None for none.
+        """
         log10 = np.zeros(len(self._index)) if events is None else self.log10(events)
         return [
             rescoring.features(one, log10[[self._index[tuple(w)] for w in words]])

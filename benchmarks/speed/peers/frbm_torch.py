@@ -14,7 +14,9 @@ def make_step(
 ) -> tuple[Step, list[Tensor]]:
     """Return one step of the mean of CD-1 of contexts, int[B, c], and words, int[B], and what it moves.
 
-    params, config: of jaxlm; the rest as `torch_step.updates`.
+    Args:
+        params, config: those of jaxlm.
+        optimizer, rate, decay: as in `torch_step.updates`.
     """
     R, W, b_h, b_v = moved = list(map(parameter, params))
 

@@ -14,7 +14,9 @@ def make_step(
 ) -> tuple[Step, list[Tensor]]:
     """Return one step of mean cross-entropy (Eq. 3.17) of contexts, int[B, c], and words, int[B], and what it moves.
 
-    params, config: of jaxlm; the rest as `torch_step.updates`.
+    Args:
+        params, config: those of jaxlm.
+        optimizer, rate, decay: as in `torch_step.updates`.
     """
     R, C, b = map(parameter, params[:3])
 

@@ -49,7 +49,11 @@ class Peer(NamedTuple):
 
 
 def scikit_learn(method: str, problem: Problem) -> Fitted:
-    """Fit by scikit-learn, on all cores; method: "batch" or "online"."""
+    """Fit by scikit-learn, on all cores.
+
+    Args:
+        method: "batch" or "online".
+    """
     model = load("sklearn.decomposition").LatentDirichletAllocation(
         problem.num_topics, doc_topic_prior=problem.alpha, topic_word_prior=problem.eta, learning_method=method,
         max_iter=problem.passes, n_jobs=cores(), random_state=problem.seed,

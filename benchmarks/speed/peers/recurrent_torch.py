@@ -47,7 +47,9 @@ def make_step(
 
     The state is carried on from the step before.
 
-    params, config: of jaxlm; the rest as `torch_step.updates`.
+    Args:
+        params, config: those of jaxlm.
+        optimizer, rate, decay: as in `torch_step.updates`.
     """
     network = Network(params, config).to(device())
     bias = network.output.bias

@@ -26,7 +26,11 @@ def wait() -> None:
 def updates(
     optimizer: str, rate: float, decay: float, weights: Sequence[Tensor], biases: Sequence[Tensor]
 ) -> torch.optim.Optimizer:
-    """Return the update; optimizer: sgd | adam, with decay of the weights alone (for Adam decoupled)."""
+    """Return the update, with decay of the weights alone (for Adam decoupled).
+
+    Args:
+        optimizer: sgd | adam.
+    """
     groups = [
         {"params": weights, "weight_decay": decay},
         {"params": biases, "weight_decay": 0.0},

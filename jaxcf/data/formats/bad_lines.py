@@ -95,7 +95,11 @@ def rating_fault(text: str, decimal: str, scale: RatingScale | None) -> str | No
 
 
 def of_delimited(layout: Layout, reading: Reading, names: list[str], scale: RatingScale | None) -> Fault:
-    """Return what finds the fault of a line of a delimited file; names: of the columns that are looked at."""
+    """Return what finds the fault of a line of a delimited file.
+
+    Args:
+        names: the columns that are looked at.
+    """
     of_values = of_values_in(names, reading, scale)
 
     def fault(line: str) -> str | None:

@@ -69,7 +69,9 @@ def join(parts: Iterable[Part]) -> Columns:
 def _tables(parts: Iterable[Part], read: list[Part], ends: list[int]) -> Iterator[pa.Table]:
     """Yield the rows of files, about `PIECE` at a time, as each time the distinct texts so far are hashed.
 
-    read, ends: to which each part is appended without its rows, and the number of rows up to its end.
+    Args:
+        read: list to which each part is appended without its rows.
+        ends: list to which the number of rows up to the end of each part is appended.
     """
     held: list[pa.RecordBatch] = []
     rows, begin = 0, 0  # up to here, and up to those that are held

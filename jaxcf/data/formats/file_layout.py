@@ -67,7 +67,11 @@ class Layout(NamedTuple):
 
 @functools.lru_cache(maxsize=64)  # all pipes of a command: a message names a line of one that was read long before
 def _piped(path: str, number: int) -> bytes:
-    """Read a pipe, which can be read once; number: of the pipe in the system, as names are used again."""
+    """Read a pipe, which can be read once.
+
+    Args:
+        number: number of the pipe in the system, as names are used again.
+    """
     refuse_special_file(path)
     if path == "-":
         return sys.stdin.buffer.read()
@@ -87,7 +91,8 @@ def opened(path: Source) -> contextlib.AbstractContextManager[IO[bytes]]:
 def lines(path: Source, encoding: str, strict: bool = True) -> Iterator[tuple[int, str]]:
     """Read the lines of a file, without line ends, numbered from 1; blank ones are skipped.
 
-    strict: whether a line that is not valid in the encoding is an error; else such bytes become U+DC80 to U+DCFF.
+    Args:
+        strict: whether a line that is not valid in the encoding is an error; else such bytes become U+DC80 to U+DCFF.
 
     Raises:
         UserError: as `opened`; if the encoding is unknown or its line ends are not one byte, or a line is not

@@ -29,10 +29,14 @@ DAMAGED = (
 
 
 def names_of(data: bytes, path: Source = "") -> list[str]:
-    """Return the names of a file's arrays; path: of the file, for messages.
+    """Return the names of a file's arrays.
 
-    Raises ValueError for a damaged file, or whatever else of `DAMAGED` SciPy raises for it; UserError for one that
-    expands beyond `jaxfit.files.limits`.
+    Args:
+        path: path of the file, for messages.
+
+    Raises:
+        ValueError: the file is damaged; SciPy may also raise whatever else of `DAMAGED` for it.
+        UserError: it expands beyond `jaxfit.files.limits`.
     """
     return list(_kinds(data, path))
 

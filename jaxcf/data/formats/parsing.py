@@ -55,7 +55,11 @@ def no_rows(path: Source, pairs: bool) -> UserError:
 def delimited(
     path: Source, reading: Reading, columns: Collection[str], scale: RatingScale | None = None
 ) -> Iterator[Part]:
-    """Read some columns of a delimited file; scale: that of the ratings, if one is given."""
+    """Read some columns of a delimited file.
+
+    Args:
+        scale: scale of the ratings, if one is given.
+    """
     layout = layout_of(path, reading, columns)
     wanted = [name for name in layout.columns if name in columns]
     said, kept = ((str(path), layout.taken),), None

@@ -61,7 +61,10 @@ def json_lines(
 ) -> Iterator[Part]:
     """Read some columns of a file with a JSON object in each line.
 
-    The first object says which columns there are and which of them are text; scale: as in `parsing.delimited`.
+    The first object says which columns there are and which of them are text.
+
+    Args:
+        scale: as in `parsing.delimited`.
 
     Raises:
         UserError: if a line is no object, columns cannot be identified, or a value is of another type than the first.
@@ -118,7 +121,12 @@ def _object(text: str) -> dict[str, Any] | None:
 def _fault(
     names: dict[str, str], first: dict[str, Any], reading: Reading, scale: RatingScale | None
 ) -> bad_lines.Fault:
-    """Return what finds the fault of a line; names: of the columns in the file; first: the first object."""
+    """Return what finds the fault of a line.
+
+    Args:
+        names: names in the file, by column.
+        first: the first object.
+    """
     of_values = bad_lines.of_values_in(list(names), reading, scale)
 
     def fault(line: str) -> str | None:
@@ -150,7 +158,12 @@ def _kind(value: Any) -> str:
 def _part(
     table: pa.Table, names: dict[str, str], path: Source, locate: Callable[[int], str], taken: str, decimal: str
 ) -> Part:
-    """Convert columns of a table; names: what they are called in the file; decimal: the sign in ratings as text."""
+    """Convert columns of a table.
+
+    Args:
+        names: names in the file, by column.
+        decimal: the decimal sign in ratings as text.
+    """
     found = {}
     for name, field in names.items():
         convert = _times if name == "time" else _texts

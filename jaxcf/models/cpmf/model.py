@@ -54,7 +54,15 @@ class Config(pmf.Config):
 
 
 class Params(NamedTuple):
-    """Y: [users, D] offsets; V, W: [items, D] feature and conditioning vectors; b: [users], c: [items] biases."""
+    """Offsets, vectors and biases.
+
+    Attributes:
+        Y: [users, D], offsets.
+        V: [items, D], feature vectors.
+        W: [items, D], conditioning vectors.
+        b: [users], biases.
+        c: [items], biases.
+    """
 
     Y: Array
     V: Array
@@ -89,11 +97,14 @@ def init(key: Array, config: Config) -> Params:
 def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask: Array | None = None) -> Array:
     """Σ_j ½ (R_ij - U_i·V_j - b_i - c_j)², as in `pmf.loss`, for ONE user's vector of ratings: the specification.
 
-    ratings: user int32 scalar, item int32[n], stars float32[n], standardized; rated: int32[m], the set that is
-    conditioned on; in both, items past the last are padding; mask: bool[n], False for further padding of the ratings.
     U_i = Y_i + Σ_{j in set} W_j / |set| (Eq. 5.22-5.23), or Y_i where the set is empty.
     Differs: U_i is written as its prior's mean plus an offset Y_i, which is the same posterior; ratings are
     standardized first, as in `pmf.loss`.
+
+    Args:
+        ratings: user int32 scalar, item int32[n], stars float32[n], standardized; items past the last are padding.
+        rated: int32[m], the set that is conditioned on; items past the last are padding.
+        mask: bool[n], False for further padding of the ratings.
     """
     require_whole(params)
     size = jnp.maximum(1, jnp.sum(rated < config.num_items))
@@ -109,7 +120,8 @@ def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask:
 def rows_of_ratings(params: Params, condition: Array, batch: Batch, config: Config) -> tuple[pmf.Params, Array]:
     """Return PMF's rows of every rating of the minibatch, from the rows that `touched` names; and which are real, [n].
 
-    condition: [B, D], added to the users' offsets.
+    Args:
+        condition: [B, D], added to the users' offsets.
     """
     owner, item, _ = batch.known
     U = (params.Y + condition).at[owner].get(mode="clip")
@@ -127,7 +139,11 @@ def shares(batch: Batch, config: Config) -> Array:
 
 
 def squares(params: Params, condition: Array, batch: Batch, config: Config) -> Array:
-    """Return the squared errors of each standardized rating, [n], 0 for padding; condition: [B, D], Eq. 5.22."""
+    """Return the squared errors of each standardized rating, [n], 0 for padding.
+
+    Args:
+        condition: [B, D], Eq. 5.22.
+    """
     rows, real = rows_of_ratings(params, condition, batch, config)
     return jnp.where(real, jnp.square(pmf.errors(rows, batch.known.value, config)), 0.0)
 

@@ -20,10 +20,16 @@ PIECE = 64  # rows of W that are read or written at a time
 def visit(weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: Any) -> tuple[Array, Metrics, Any]:
     """Return the sum of ½ e² over one user's standardized ratings, its Metrics, and the weights after its blocks.
 
-    weights: `tables.Weights` of each of `cpmf.Params`; data: of `cpmf.make_data`; user: int32 scalar; rate, decay: η
-    and λ of each parameter; a row that a block uses decays once for each of its ratings, W_j once for a block. A user's
-    last block may be short, and blocks are in the order of the data. Work is linear in the user's ratings and rated
-    set; nothing is padded to the largest.
+    A row that a block uses decays once for each of its ratings, W_j once for a block. A user's last block may be
+    short, and blocks are in the order of the data. Work is linear in the user's ratings and rated set; nothing is
+    padded to the largest.
+
+    Args:
+        weights: `tables.Weights` of each of `cpmf.Params`.
+        data: from `cpmf.make_data`.
+        user: int32 scalar.
+        rate: η of each parameter.
+        decay: λ of each parameter.
     """
     block, biases = config.block, config.biases
     Y, V, W, b, c = (w.value for w in weights)

@@ -29,8 +29,10 @@ class Chain(NamedTuple):
 def hidden_bias(read: Any, batch: Batch) -> Array:
     """Compute the hidden units' biases of each user, [B, N_h]: b_h; of the conditional RBM b_h + U f_v (Eq. 5.12).
 
-    read: parameters, of U the rows [n, N_h] of the movies of `batch.rated`, which is None for the plain RBM.
     Differs: Eq. 5.14 lacks its sum over m, and names rows of U for what 5.12 makes columns.
+
+    Args:
+        read: parameters, of U the rows [n, N_h] of the movies of `batch.rated`, which is None for the plain RBM.
     """
     shared = jnp.broadcast_to(read.b_h[None], (batch.user.shape[0], read.b_h.shape[0]))
     if batch.rated is None:
@@ -46,8 +48,10 @@ def hidden_input(W: Weights, bias: Array, owner: Array, rows: Array) -> Array:
 def chains(read: Any, at: Array, bias: Array, batch: Batch, keys: Array, center: float) -> tuple[Chain, Chain]:
     """Run every user's chain from the data for T full steps (Eq. 5.7-5.8); return its first and last states.
 
-    read: b_m [n, K] of each entry's movie, and W as a table, where entry j's movie has the rows at[j] K + k. center:
-    what hidden units are counted from (`rbm.Config`).
+    Args:
+        read: b_m [n, K] of each entry's movie, and W as a table.
+        at: [n]; in the table W, entry j's movie has the rows at[j] K + k.
+        center: what hidden units are counted from (`rbm.Config`).
     """
     (owner, item, value), (users, _), K = batch.known, bias.shape, read.b_m.shape[1]
     own = jnp.minimum(owner, users - 1)
@@ -75,7 +79,11 @@ def of_entries(weight: Array, entries: Entries) -> Array:
 
 
 def reconstruction_metrics(end: Chain, batch: Batch, weight: Array, step: float) -> Metrics:
-    """Return the squared error of the expected reconstruction, in squared stars; step: from one rating to the next."""
+    """Return the squared error of the expected reconstruction, in squared stars.
+
+    Args:
+        step: stars from one rating to the next.
+    """
     of_rating = of_entries(weight, batch.known)
     error = jnp.sum(of_rating * jnp.square(end.mean - batch.known.value))
     return {"reconstruction RMSE": Mean(step**2 * error, jnp.sum(of_rating))}

@@ -16,12 +16,13 @@ from jaxfit.recipe import option
 class Config:
     """What shapes the program.
 
-    center: c of the energy -Σ_m r_m·(W_m (h - c) + b_m) - b_h·h, which is Eq. 5.1 with b_m - c Σ_j W_mj for b_m: the
-    models are the same, but a change of W no longer moves the mean ratings (Montavon and Müller 2012).
-    smooth: s of the prior of W, under which the weights from a movie's ratings k and l to a hidden unit have the
-    covariance exp(-(k-l)²/2s²) / decay, as neighbouring ratings mean nearly the same; in levels of the scale. With 0,
-    as in the thesis, they are independent. The direction of descent is that in the metric of the prior
-    (`jaxcf.models.rbm.chains.gradient`), which is exact for SGD; other optimizers take it for the gradient.
+    Attributes:
+        center: c of the energy -Σ_m r_m·(W_m (h - c) + b_m) - b_h·h, which is Eq. 5.1 with b_m - c Σ_j W_mj for b_m:
+            the models are the same, but a change of W no longer moves the mean ratings (Montavon and Müller 2012).
+        smooth: s of the prior of W, under which the weights from a movie's ratings k and l to a hidden unit have the
+            covariance exp(-(k-l)²/2s²) / decay, as neighbouring ratings mean nearly the same; in levels of the scale.
+            With 0, as in the thesis, they are independent. The direction of descent is that in the metric of the prior
+            (`jaxcf.models.rbm.chains.gradient`), which is exact for SGD; other optimizers take it for the gradient.
     """
 
     num_items: int = option(help="movies", unit="items")

@@ -31,7 +31,13 @@ from jaxfit.tables import Gathered, Weights, gather, require_whole, rows_of
 
 
 class Params(NamedTuple):
-    """W: [N_m K, N_h], row m K + k for rating k of movie m; b_m: [N_m, K] rating biases; b_h: [N_h] hidden biases."""
+    """Weights and biases.
+
+    Attributes:
+        W: [N_m K, N_h], row m K + k for rating k of movie m.
+        b_m: [N_m, K], rating biases.
+        b_h: [N_h], hidden biases.
+    """
 
     W: Array
     b_m: Array
@@ -42,9 +48,12 @@ def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) 
     """Make the initial parameters: small Gaussian weights, and biases that give each movie's own rating frequencies.
 
     Weights of movies without training ratings, which nothing would move, are 0, the prior's mean.
-    known: the training ratings, whose levels 0 … K-1 are `values`. Differs: the thesis does not state its initial
-    parameters; these biases are logs of each movie's frequencies, with K ratings distributed like those of all
-    movies added, so that none is zero.
+    Differs: the thesis does not state its initial parameters; these biases are logs of each movie's frequencies, with K
+    ratings distributed like those of all movies added, so that none is zero.
+
+    Args:
+        known: the training ratings.
+        values: their levels, 0 … K-1.
     """
     I, K = config.num_items, config.num_values
     traced = isinstance(values, jax.core.Tracer) or isinstance(known.item, jax.core.Tracer)
@@ -74,11 +83,14 @@ def loss(
 ) -> Array:
     """CD-T's loss of ONE user: F of its ratings less F of their reconstruction; the specification.
 
-    example: the movies it rated, int32[n], and how, int32[n], 0 … K-1; bias: [N_h] of the user's hidden units, b_h;
-    mask: bool[n], False for padding; None where there is none.
     F(r) = -Σ_m r_m·b_m - Σ_j log(1 + exp(b_hj + Σ_m r_m·W_mj)), by Eq. 5.1; its gradient gives Eq. 5.4-5.6. A
     reconstruction is one sample of T full steps of the sampler, Eq. 5.7-5.8; of its hidden units the probabilities
     are taken.
+
+    Args:
+        example: the movies that the user rated, int32[n], and how, int32[n], 0 … K-1.
+        bias: [N_h], of the user's hidden units, b_h.
+        mask: bool[n], False for padding; None where there is none.
     """
     require_whole(params)
     (item, value), K, c = example, config.num_values, config.center
@@ -161,12 +173,20 @@ def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -
 
 
 def gather_users(data: Data, index: Array, capacity: tuple[int, ...], config: Config) -> Batch:
-    """Gather the users `index` int32[B], with the first T of the schedule."""
+    """Gather a minibatch of users, with the first T of the schedule.
+
+    Args:
+        index: int32[B], the users.
+    """
     return user_batches.gather(data, index, capacity, config)._replace(cd_steps=jnp.int32(config.cd_steps[0]))
 
 
 def program(config: Config, rows: Callable[[Batch, Config], Any] = touched) -> Program:
-    """Return the model as the engine sees it, over `Data`; rows: as `touched`, of the conditional model its own."""
+    """Return the model as the engine sees it, over `Data`.
+
+    Args:
+        rows: as `touched`; the conditional model has its own.
+    """
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,

@@ -101,7 +101,8 @@ def predictor(
 ) -> Predictor:
     """Return the predictor for any users, of training or not, from what is known of them.
 
-    conditional: whether it is of the conditional RBM, which also takes the users' rated items.
+    Args:
+        conditional: whether it is of the conditional RBM, which also takes the users' rated items.
     """
     rated = users.rated_sets if conditional else None
     known = user_batches.make_data(users.ratings, users.number, config.scale, rated=rated)
@@ -114,5 +115,9 @@ exact_predictor = functools.partial(predictor, exact=True)
 def fold_in(
     params: Any, config: Config, users: KnownUsers, decay: Mapping[str, float], conditional: bool = False
 ) -> Predictor:
-    """Fold in new users: no parameter is a user's own. conditional: as in `predictor`."""
+    """Fold in new users: no parameter is a user's own.
+
+    Args:
+        conditional: as in `predictor`.
+    """
     return predictor(params, config, users, conditional=conditional)

@@ -81,17 +81,25 @@ def normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def uniform(key: jax.Array, number: jax.Array) -> jax.Array:
-    """Draw uniform numbers in [0, 1), of each key the `number`-th: key[...], int32[...] -> float32[...].
+    """Draw uniform numbers in [0, 1), of each key the `number`-th: float32 [...].
 
     They are multiples of 2⁻²⁴: 24 bits of the hash of `number` under each word of the key in turn.
+
+    Args:
+        key: [...].
+        number: int32 [...].
     """
     return (_bits(key, number) >> 8).astype(jnp.float32) * 2.0**-24
 
 
 def integer(key: jax.Array, number: jax.Array, below: int) -> jax.Array:
-    """Draw whole numbers in [0, below), of each key the `number`-th: key[...], int32[...] -> int32[...].
+    """Draw whole numbers in [0, below), of each key the `number`-th: int32 [...].
 
     Their probabilities differ by up to `below` / 2³² of them.
+
+    Args:
+        key: [...].
+        number: int32 [...].
     """
     return (_bits(key, number) % jnp.uint32(below)).astype(jnp.int32)
 

@@ -16,12 +16,22 @@ from jaxfit.errors import UserError
 
 
 def bernoulli(keys: Array, p: Array) -> Array:
-    """Draw binary units, 0. or 1., on with probability p (Eq. 1.6-1.7): key[B], [B, units] -> [B, units]."""
+    """Draw binary units, 0. or 1., on with probability p (Eq. 1.6-1.7): [B, units].
+
+    Args:
+        keys: [B].
+        p: [B, units].
+    """
     return (uniform(keys[:, None], jnp.arange(p.shape[1])[None]) < p).astype(p.dtype)
 
 
 def multinomial(uniform: Array, p: Array) -> Array:
-    """Draw units with K values, by inversion: uniform in [0, 1), [...], and p [..., K] -> int32[...]."""
+    """Draw units with K values, by inversion: int32 [...].
+
+    Args:
+        uniform: in [0, 1), [...].
+        p: [..., K].
+    """
     below = jnp.cumsum(p, axis=-1)[..., :-1]
     return jnp.sum(uniform[..., None] >= below, axis=-1, dtype=jnp.int32)
 
@@ -32,9 +42,14 @@ def hidden_free_energy(x: Array) -> Array:
 
 
 def gibbs(step: Callable[[Any, Array], Any], state: Any, keys: Array, steps: Array | int) -> Any:
-    """Run `steps` (traced or not) full steps of block Gibbs sampling from a state: step(state, key[B]) -> state.
+    """Run full steps of block Gibbs sampling from a state.
 
     Nothing is differentiated through the chain: `step` must not close over what is (see `lax.stop_gradient`).
+
+    Args:
+        step: (state, key [B]) -> state, after one full step.
+        keys: [B].
+        steps: their number, traced or not.
     """
 
     @jax.named_scope("gibbs_step")

@@ -11,10 +11,16 @@ from jaxfit.devices.platform import block, platform
 
 
 def dots(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
-    """table[ids[j, k]] · vectors[owner[j]]: [rows, D], int32 [n, K], [B, D], int32[n] -> [n, K].
+    """Compute table[ids[j, k]] · vectors[owner[j]]: [n, K].
 
     On a CPU a sum along rows is written as some additions and a product with ones, as XLA does not vectorise plain
     sums there; no array of [n, K, D] is needed. Elsewhere there may be one, in blocks by memory.
+
+    Args:
+        table: [rows, D].
+        ids: int32 [n, K].
+        vectors: [B, D].
+        owner: int32 [n].
     """
     if platform() != "cpu":
         return _dots_in_blocks(table, ids, vectors, owner)
@@ -39,13 +45,23 @@ def row_sums(x: Array) -> Array:
 # `scores` and `weighted_sums` state their gradients, for `_transposed_sums`; they have no forward mode.
 @jax.custom_vjp
 def scores(vectors: Array, rows: Array) -> Array:
-    """Multiply all vectors of each batch element with all of its rows: [B, I, D], [B, J, D] -> [B, I, J]."""
+    """Multiply all vectors of each batch element with all of its rows: [B, I, J].
+
+    Args:
+        vectors: [B, I, D].
+        rows: [B, J, D].
+    """
     return jnp.einsum("bid,bjd->bij", vectors, rows)
 
 
 @jax.custom_vjp
 def weighted_sums(weights: Array, rows: Array) -> Array:
-    """Compute weighted sums of the rows of each batch element: [B, I, J], [B, J, D] -> [B, I, D]."""
+    """Compute weighted sums of the rows of each batch element: [B, I, D].
+
+    Args:
+        weights: [B, I, J].
+        rows: [B, J, D].
+    """
     return jnp.einsum("bij,bjd->bid", weights, rows)
 
 
@@ -54,9 +70,13 @@ def _with_factors(function: Callable[[Array, Array], Array]) -> Callable[..., An
 
 
 def _transposed_sums(weights: Array, vectors: Array) -> Array:
-    """Compute weightsᵀ vectors of each batch element: [B, I, J], [B, I, D] -> [B, J, D].
+    """Compute weightsᵀ vectors of each batch element: [B, J, D].
 
     XLA on a CPU takes half the time if the weights are transposed beforehand.
+
+    Args:
+        weights: [B, I, J].
+        vectors: [B, I, D].
     """
     if platform() != "cpu":
         return jnp.einsum("bij,bid->bjd", weights, vectors)

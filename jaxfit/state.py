@@ -62,7 +62,8 @@ class Rates(NamedTuple):
 def by_rows(params: Any, program: Program, data: Any, lists: int | None = None) -> tuple[bool, ...]:
     """Return of each parameter whether it is a table that is updated by rows, as the program's `touched` says.
 
-    lists: the number of ragged lists of an example; None where `costs` has no columns.
+    Args:
+        lists: the number of ragged lists of an example; None where `costs` has no columns.
     """
     leaves, tree = tables.flatten(params)
     ids: list[Any] = [None] * len(leaves)
@@ -83,7 +84,11 @@ def by_rows(params: Any, program: Program, data: Any, lists: int | None = None) 
 
 @partial(jax.jit, static_argnums=(1, 2, 3, 4))
 def start(params: Any, program: Program, transform: Transform, by_rows: tuple[bool, ...], batch_size: int = 1) -> State:
-    """Return the state before the first step; batch_size: the number of streams of a sequential program."""
+    """Return the state before the first step.
+
+    Args:
+        batch_size: the number of streams of a sequential program.
+    """
     leaves, tree = tables.flatten(params)
     weights = [tables.create(x, transform, rows) for x, rows in zip(leaves, by_rows, strict=True)]
     carry = None if program.sequential is None else streams(program, batch_size)

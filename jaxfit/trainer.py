@@ -81,7 +81,11 @@ class Trainer:
         return self._placed_beside(begun, weights)
 
     def _take(self, data: Any, costs: np.ndarray | None) -> None:
-        """Train on these data from now on: the original ones, or those drawn for an epoch; costs: of their examples."""
+        """Train on these data from now on: the original ones, or those drawn for an epoch.
+
+        Args:
+            costs: of their examples.
+        """
         program, batch_size = self.program, self.recipe.batch_size
         shards = batch_shards(self.layout, self.mesh)
         # visits need no capacity; data that are drawn anew often cost the same
@@ -253,7 +257,8 @@ def layout(params: Any, by_rows: tuple[bool, ...], mesh: Mesh | None) -> Layout 
 
     These are the tables that are read by rows, or, of a model that has none, all arrays of as many rows as the longest.
 
-    by_rows: of `state.by_rows`.
+    Args:
+        by_rows: of `state.by_rows`.
     """
     if sharding.row_shards(mesh) == 1:
         return None

@@ -99,7 +99,8 @@ class Validation:
 def next_chunk(chunk: int, steps: int, seconds: float, wanted: float) -> int:
     """Return how many steps to take next, in about the wanted seconds, if `steps` took `seconds`.
 
-    chunk: how many were to be taken; an end may have left fewer, which do not make the next chunk shorter.
+    Args:
+        chunk: how many were to be taken; an end may have left fewer, which do not make the next chunk shorter.
     """
     # at most 8 times as many, as the first steps may include compilation
     found = max(1, int(steps * min(8.0, wanted / max(seconds, 1e-6))))

@@ -141,7 +141,11 @@ def _read(
     closed: bool,
     stop_words: str | PathLike[str] | Sequence[str] | None,
 ) -> Texts | DocumentFiles:
-    """Read the training and validation texts of a model; how: fields of its `Reading`."""
+    """Read the training and validation texts of a model.
+
+    Args:
+        how: fields of its `Reading`.
+    """
     encoding = how.get("encoding", Reading().encoding)
 
     def files(given: Text | None, name: str) -> list[str]:

@@ -29,7 +29,11 @@ def write(trained: Trained[Model | None], out: Path, place: Path, scores: card.S
 
 
 def text(model: Model, info: Mapping[str, Any], place: Path, first: Iterable[str], scores: card.Scores) -> str:
-    """Return the card of a model that is used in `place`; first: commands before those that use it."""
+    """Return the card of a model that is used in `place`.
+
+    Args:
+        first: Commands before those that use it.
+    """
     path, word = shlex.quote(str(place)), shlex.quote(model.vocabulary.words[-1])
     shell, python = [*first, f"jaxlm info {path}"], ["import jaxlm", "", f"model = jaxlm.load({str(place)!r})"]
     words, documents = (model.record.capability(kind) for kind in (PredictsWords, PredictsDocuments))

@@ -39,19 +39,24 @@ def perplexity(nats: float) -> float:
 
 @jax.named_scope("prediction")
 def combined(C: jax.Array, vectors: jax.Array) -> jax.Array:
-    """Combine the vectors of contexts, [..., c, N_f], linearly: r̂ = Σ_i C_i r_{w_i}, [..., N_f].
+    """Combine the vectors of contexts linearly: r̂ = Σ_i C_i r_{w_i}, [..., N_f].
 
-    C: [c, N_f, N_f], the context matrices (Mnih 2010, Eq. 3.16, 4.1), or [c, N_f], diagonal ones (Eq. 4.7).
+    Args:
+        C: [c, N_f, N_f], the context matrices (Mnih 2010, Eq. 3.16, 4.1), or [c, N_f], diagonal ones (Eq. 4.7).
+        vectors: [..., c, N_f].
     """
     return jnp.einsum("ij,...ij->...j" if C.ndim == 2 else "ijk,...ik->...j", C, vectors)
 
 
 class Batch(NamedTuple):
-    """Examples: context int32[..., c], oldest word first, and word int32[...], the one that follows.
+    """Examples: contexts, and the word that follows each.
 
-    following: for targets "contexts", the distribution of the words that follow each context.
-    aux: of a minibatch, auxiliary data of its objective (`jaxlm.objectives.output.aux_of`).
-    topics: float32[..., K], of models that have them: the mixture of topics before the word.
+    Attributes:
+        context: int32 [..., c], oldest word first.
+        word: int32 [...].
+        following: for targets "contexts", the distribution of the words that follow each context.
+        aux: of a minibatch, auxiliary data of its objective (`jaxlm.objectives.output.aux_of`).
+        topics: float32 [..., K], of models that have them: the mixture of topics before the word.
     """
 
     context: jax.Array
@@ -103,8 +108,9 @@ def context_program(
 ) -> Program:
     """Return the program of a model over a `Text`, `Cases` or `output.Data`, from its losses over a `Batch`.
 
-    training_metrics: of models whose loss is not the perplexity; see `Program`.
-    touched: of models with the options of `jaxlm.objectives.output`, as in `output.adapted`.
+    Args:
+        training_metrics: of models whose loss is not the perplexity; see `Program`.
+        touched: of models with the options of `jaxlm.objectives.output`, as in `output.adapted`.
     """
     plain = Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score, metric=PERPLEXITY,
@@ -147,7 +153,8 @@ def shared_batch_loss(
 def shared_touched(batch: Batch, config: Any, params: Any) -> Any:
     """Return the rows that a step of `shared_batch_loss` reads, int32 [k] of R, b and the head, and None for the rest.
 
-    params: the type of the parameters.
+    Args:
+        params: the type of the parameters.
     """
     ids = output.row_ids(batch.word, batch.aux, config)
     R, head = output.shared_rows(batch.context.reshape(-1), ids, config)
@@ -163,7 +170,8 @@ def texts(
 ) -> Callable[[np.ndarray], Text | Cases | output.Data]:
     """Return a function from ids, int32 [events], to a text on the device.
 
-    structure: that of the model, where it has one.
+    Args:
+        structure: that of the model, where it has one.
     """
 
     def text(ids: np.ndarray) -> Text:

@@ -202,7 +202,9 @@ class Embeds:
 class EncodesDocuments:
     """The model has a representation of a document.
 
-    encode: (model, documents) -> float32 [documents, N_h]; size: the field of Config that N_h is.
+    Attributes:
+        encode: (model, documents) -> float32 [documents, N_h].
+        size: the field of Config that N_h is.
     """
 
     encode: Callable[[Any, Documents], np.ndarray]
@@ -288,7 +290,8 @@ class LanguageModel(Record):
     def choose_structure(self, config: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
         """Return the options of the structure that a model of this Config has, checked; None where it has none.
 
-        given: options by name, as of a command; those of no structure are not read.
+        Args:
+            given: options by name, as of a command; those of no structure are not read.
         """
         needed, of_config = self.structure_of(config), {field.name for field in fields(self.config)}
         for structure in self.structures:
@@ -305,7 +308,8 @@ class LanguageModel(Record):
     def decided(self, num_words: int, structure: Any, config: Mapping[str, Any]) -> dict[str, int]:
         """Return the fields of Config that a vocabulary of `num_words` words, and a structure, determine.
 
-        config: as in `structure_of`.
+        Args:
+            config: as in `structure_of`.
         """
         decided = {"num_words": num_words} if "num_words" in self.fields_from_data else {}
         kind = self.structure_of(config)
@@ -316,7 +320,9 @@ class LanguageModel(Record):
     ) -> Any:
         """Return the Config over these data; raises UserError where an override is of no field that can be chosen.
 
-        counts: of the training text, int64 [N_w], from which a Config with the method `given_counts` completes itself.
+        Args:
+            counts: of the training text, int64 [N_w], from which a Config with the method `given_counts` completes
+                itself.
         """
         found = self.decided(num_words, structure, overrides)
         decided = {name: value for name, value in found.items() if name in self.fields_from_data}

@@ -22,12 +22,20 @@ from jaxlm.trained_model import Model
 
 
 def word2vec(model: Model, path: Path, name: str | None = None) -> None:
-    """Write word vectors as text (gensim, fastText); name: as of `Model.vectors`."""
+    """Write word vectors as text (gensim, fastText).
+
+    Args:
+        name: as of `Model.vectors`.
+    """
     word_vectors.write_text(model.vocabulary.words, _vectors(model, path, name), path)
 
 
 def word2vec_binary(model: Model, path: Path, name: str | None = None) -> None:
-    """Write word vectors as word2vec's binary form, float32; name: as of `Model.vectors`."""
+    """Write word vectors as word2vec's binary form, float32.
+
+    Args:
+        name: as of `Model.vectors`.
+    """
     word_vectors.write_binary(model.vocabulary.words, _vectors(model, path, name), path)
 
 

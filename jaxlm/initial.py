@@ -119,7 +119,11 @@ def word_axes(record: LanguageModel, overrides: Mapping[str, Any], counts: np.nd
 
 
 def _by_word(theirs: Any, mine: Any, ids: np.ndarray, axis: int) -> np.ndarray:
-    """Return what belongs to each word along an axis: theirs[id] for an id of `ids`, [N_w], mine where it is -1."""
+    """Return what belongs to each word along an axis: theirs[id], or mine where the id is -1.
+
+    Args:
+        ids: [N_w], -1 for words that `theirs` lacks.
+    """
     found, given = np.moveaxis(np.array(mine), axis, 0), np.moveaxis(np.asarray(theirs), axis, 0)
     found[ids >= 0] = given[ids[ids >= 0]]
     return np.moveaxis(found, 0, axis)

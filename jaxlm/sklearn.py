@@ -112,7 +112,11 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self
 
     def _check_types(self, record: LanguageModel, size: str) -> None:
-        """Raise ValueError for parameters of the wrong type; size: the field of Config that num_features is."""
+        """Raise ValueError for parameters of the wrong type.
+
+        Args:
+            size: the field of Config that num_features is.
+        """
         if not isinstance(self.recipe, str) and not is_dataclass(self.recipe):
             raise ValueError(f"recipe={self.recipe!r}: give the name of one, or an instance of its class")
         if self.config is not None and (not isinstance(self.config, Mapping) or size in self.config):
@@ -153,7 +157,11 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return Model(record, _columns(self.n_features_in_), self.config_, self.params_, self.info_, self.structure_)
 
     def _documents(self, X: Any, reset: bool) -> Documents:
-        """Check X, and round it to counts; reset: whether it is the training data."""
+        """Check X, and round it to counts.
+
+        Args:
+            reset: whether it is the training data.
+        """
         least = 2 if reset else 1
         X = validate_data(
             self, X, reset=reset, accept_sparse="csr", ensure_min_samples=least, ensure_min_features=least
@@ -185,7 +193,11 @@ def _columns(number: int) -> Vocabulary:
 
 
 def _corpus(documents: Documents, validated: bool) -> DocumentCorpus:
-    """Return documents as a data set; validated: whether some are for validation."""
+    """Return documents as a data set.
+
+    Args:
+        validated: whether some are for validation.
+    """
     none = documents.take([])
     training, valid = split_validation(documents) if validated else (documents, none)
     words = _columns(documents.counts.shape[1])

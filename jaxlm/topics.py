@@ -138,7 +138,9 @@ def mixtures(
 ) -> NDArray[np.float32]:
     """Infer the mixtures before the events of a text from the event `first` on: [events - first, K].
 
-    ids: int32 [events]; across_lines: whether windows run on across line ends.
+    Args:
+        ids: int32 [events].
+        across_lines: whether windows run on across line ends.
     """
     found = [np.zeros((0, options.num_topics), np.float32)]
     capacity = CACHED if len(ids) - first <= CACHED else EVENTS  # two programs, whatever the text's length

@@ -64,7 +64,9 @@ def fit(
 class _Training:
     """What the stages of a training have in common.
 
-    known: what `config.json` holds of every stage; initial: the folder of the model that parameters begin from.
+    Attributes:
+        known: what `config.json` holds of every stage.
+        initial: the folder of the model that parameters begin from.
     """
 
     record: LanguageModel
@@ -81,7 +83,8 @@ class _Training:
     ) -> Trained[Model | None]:
         """Train the model that the structure is built from, if any; build the structure; train the model over it.
 
-        total: stages of the whole training, of which these are the first.
+        Args:
+            total: stages of the whole training, of which these are the first.
         """
         began, seconds = time.monotonic(), {}
         structure.check(options)

@@ -152,8 +152,9 @@ class Model:
     def document_log_probs(self, documents: Documents, orderings: int = 1, seed: int = 1) -> np.ndarray:
         """Return log p(v) of each document, float64 [documents], nats; 0 for a document without words.
 
-        orderings: of a document's words, drawn by the seed, over which its probability is averaged if it depends on
-        the order (Lauly et al. 2017, Eq. 31); or estimates, if it is estimated from one order each.
+        Args:
+            orderings: of a document's words, drawn by the seed, over which its probability is averaged if it depends on
+                the order (Lauly et al. 2017, Eq. 31); or estimates, if it is estimated from one order each.
         """
         predicts = self.require(PredictsDocuments, "document_log_probs")
         require_number(orderings, "orderings", int)
@@ -338,7 +339,8 @@ class Model:
     def encode(self, words: Sequence[str], end: bool = False, where: object | None = None) -> np.ndarray:
         """Return ids of words, int32, followed by <eos> if `end`; an unknown word is <unk>.
 
-        where: where the words are from, for messages.
+        Args:
+            where: where the words are from, for messages.
 
         Raises:
             UserError: the words are one string, or one of them is none.

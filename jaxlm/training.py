@@ -90,7 +90,11 @@ def _estimate(
     overrides: Mapping[str, Any],
     how: Mapping[str, Any] = MappingProxyType({}),
 ) -> Trained[Model | None]:
-    """Estimate a model at one go; how: what its `config.json` holds of that."""
+    """Estimate a model at one go.
+
+    Args:
+        how: what its `config.json` holds of that.
+    """
     metadata.require_free(directory, record.name, resume=False, resumable=False)
     vocabulary = corpus.vocabulary
     config = record.configure(len(vocabulary), None, overrides)

@@ -40,7 +40,12 @@ ADVICE = {
 
 
 class Stopped(Signalled):
-    """A signal, with a line that goes on with what was saved and how to go on; stop: as it was first raised."""
+    """A signal, with a line that goes on with what was saved and how to go on.
+
+    Args:
+        stop: The signal, as it was first raised.
+        said: What the line goes on with.
+    """
 
     def __init__(self, stop: KeyboardInterrupt, said: str):
         number = number_of(stop)
@@ -50,7 +55,11 @@ class Stopped(Signalled):
 def add_model(
     parser: Parser, run: Callable[[argparse.Namespace], None], about: str = "folder of a model", unfinished: bool = True
 ) -> None:
-    """Give a parser the options of a command on a model; unfinished: whether it has that option."""
+    """Give a parser the options of a command on a model.
+
+    Args:
+        unfinished: Whether there is the option `--unfinished`.
+    """
     parser.set_defaults(run=run)
     parser.add_argument("directory", metavar="DIR", help=about)
     if unfinished:
@@ -187,7 +196,8 @@ def print_json(result: dict[str, Any]) -> None:
 def print_answer(args: argparse.Namespace, model: str, answer: dict[str, Any]) -> None:
     """Print what a command says of a trained model as a line of JSON, which first names command, folder and model.
 
-    model: the name of its record.
+    Args:
+        model: The name of its record.
     """
     print_json({"command": args.command, "directory": args.directory, "model": model, **answer})
 

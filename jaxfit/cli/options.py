@@ -31,8 +31,11 @@ def add(
 
     Those that people use first, of `option(…, first=True)`, are shown by --help, the others by --help-all.
 
-    skip: fields without an option; defaults: what to show as a field's default, where that is not the field's
-    own; rename: option names that differ from their field's; switches: a bool that is false can only be set.
+    Args:
+        skip: fields without an option.
+        defaults: what to show as a field's default, where that is not the field's own.
+        rename: option names that differ from their field's.
+        switches: a bool that is false can only be set.
     """
     hints = get_type_hints(cls)
     for field in dataclasses.fields(cls):
@@ -116,7 +119,11 @@ def show(value: Any) -> str:
 
 
 def listed(values: Mapping[str, Any], but: Collection[str] = ()) -> str:
-    """Return values by name in a line, "batch_size 100, rate 0.1", without those of None; but: names to leave out."""
+    """Return values by name in a line, "batch_size 100, rate 0.1", without those of None.
+
+    Args:
+        but: names to leave out.
+    """
     shown = {name: show(value) for name, value in values.items() if name not in but}
     return ", ".join(f"{name} {value}" for name, value in shown.items() if value)
 

@@ -23,8 +23,9 @@ ASCII = str.maketrans({"…": "...", "§": "section ", "λ": "lambda", "²": "^2
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are UserErrors.
 
-    add_options: called with the parser when it is chosen, so that what the options need is imported only then.
-    given: the arguments that it was given last.
+    Attributes:
+        given: the arguments that it was given last.
+        add_options: called with the parser when it is chosen, so that what the options need is imported only then.
     """
 
     given: Sequence[str] = ()

@@ -48,7 +48,11 @@ def leave_out(parser: Parser, *names: str) -> None:
 
 
 def add_own(group: Any, out: str, seeded: bool) -> None:
-    """Add the options that such a command has in place of others; seeded: whether `train` has no seed."""
+    """Add the options that such a command has in place of others.
+
+    Args:
+        seeded: Whether `train` has no seed.
+    """
     group.add_argument("--out", metavar="DIR", help=out)
     group.add_argument(
         "--resume",
@@ -190,7 +194,12 @@ def _earlier(
 
 
 def save(path: Path, known: Mapping[str, Any], done: Iterable[Mapping[str, Any]], **more: Any) -> None:
-    """Write the file, which is always whole; known: as for `open_results`; more: what else it says."""
+    """Write the file, which is always whole.
+
+    Args:
+        known: As for `open_results`.
+        **more: What else it says.
+    """
     with replacing(path) as aside:
         json_text.write(aside, {"options": known, **more, path.stem: list(done)})
 

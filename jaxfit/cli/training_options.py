@@ -212,7 +212,11 @@ def stoppable(place: Path, work: Path | None) -> Iterator[None]:
 
 
 def print_end(trained: Trained[Any], unit: str) -> None:
-    """Print how a training ended, and how long it took; unit: of the engine's speed, "words"."""
+    """Print how a training ended, and how long it took.
+
+    Args:
+        unit: Of the engine's speed, "words".
+    """
     if trained.stopped != "done":
         print("stopped after --max-minutes: give the same command with --resume to go on")
     if not trained.seconds:

@@ -97,7 +97,11 @@ def fetch(part: Array, found: Route) -> Array:
 def update(
     weights: Weights, found: Route, grad: Array, rate: Array, decay: Array | None, transform: Transform
 ) -> Weights:
-    """Make `tables.update_rows` on one device's part of a table; grad: [k, …], of the rows of the route's ids."""
+    """Make `tables.update_rows` on one device's part of a table.
+
+    Args:
+        grad: [k, …], of the rows of the route's ids.
+    """
     length, k = weights.value.shape[0], len(found.place)
     number = jnp.where(found.real, found.number, k)
     sums = jnp.zeros_like(grad).at[number].add(grad, mode="drop")

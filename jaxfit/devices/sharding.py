@@ -126,7 +126,9 @@ def everywhere(
 ) -> Callable[..., Any]:
     """Run `function` on every device; it may call `shard` and the collectives below.
 
-    arguments, results: `WHOLE` or `SHARDED`, or trees of these.
+    Args:
+        arguments: `WHOLE` or `SHARDED`, or trees of these.
+        results: `WHOLE` or `SHARDED`, or trees of these.
     """
     if mesh is None:
         return function

@@ -76,7 +76,9 @@ class Layout(NamedTuple):
     def start(self, params: Any, weights: Any, transform: Transform, mesh: Mesh) -> Any:
         """Return the `Weights` before the first step, on the devices; none of a split table is whole on a device.
 
-        params: whole; weights: of `one_row(params)`.
+        Args:
+            params: whole.
+            weights: of `one_row(params)`.
         """
 
         def begun(rows: int | None, x: Any, w: Weights) -> Weights:
@@ -239,8 +241,12 @@ def described(params: Any, mesh: Mesh | None) -> dict[str, Any]:
 def split(table: Any, mesh: Mesh) -> jax.Array:
     """Put a whole table on the devices, split by rows; all processes give equal ones.
 
-    table: [rows, …]. Returns an array [n L, …], of which L rows are each device's, n and L being the devices that share
-    the table and `part_length`.
+    Args:
+        table: [rows, …].
+
+    Returns:
+        An array [n L, …], of which L rows are each device's, n and L being the devices that share the table and
+        `part_length`.
     """
     host, shards = np.asarray(table), mesh.shape[ROWS]
     length = part_length(len(host), shards)

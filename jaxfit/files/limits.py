@@ -69,7 +69,11 @@ def limited(chosen: Limits) -> Iterator[None]:
 
 
 def require_countable(number: int, what: str, where: Source) -> None:
-    """Raise a UserError for more words or ratings than there can be; what: "words"."""
+    """Raise a UserError for more words or ratings than there can be.
+
+    Args:
+        what: their name, "words".
+    """
     if number > MAX_EVENTS:
         raise UserError(f"more than {MAX_EVENTS:,} {what}", where, "positions have 32 bits: use a part of them")
 

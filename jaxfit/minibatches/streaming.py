@@ -177,7 +177,8 @@ def _gather(
 ) -> Callable[..., list[Array]]:
     """Compile `gather(data, order, size, first, number, shard)`: a shard of some minibatches, arrays [1, steps, …].
 
-    of_data: of each array of a minibatch the place among the data's, for those that are left out.
+    Args:
+        of_data: of each array of a minibatch the place among the data's, for those that are left out.
     """
 
     def gather(data: Any, order: Order | None, size: Array, first: Array, number: Array, shard: Array) -> list[Array]:

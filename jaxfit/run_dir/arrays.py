@@ -85,7 +85,12 @@ def to_safetensors(arrays: Mapping[str, Any]) -> bytes:
 
 
 def read_safetensors(path: Path, what: str, do: str) -> dict[str, NDArray[Any]]:
-    """Return all arrays of a file that `to_safetensors` wrote; what, do: as of `read_npz`."""
+    """Return all arrays of a file that `to_safetensors` wrote.
+
+    Args:
+        what: as in `read_npz`.
+        do: as in `read_npz`.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:

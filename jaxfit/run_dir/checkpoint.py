@@ -102,7 +102,11 @@ def _alone() -> "ocp.options.MultiprocessingOptions":
 
 
 def latest(directory: Path, *, warn: bool = True) -> Path | None:
-    """Return the newest whole checkpoint, or None; warn: whether to warn of every damaged one."""
+    """Return the newest whole checkpoint, or None.
+
+    Args:
+        warn: Whether to warn of every damaged one.
+    """
     left = every(directory)
     while left:
         path = left.pop()

@@ -158,7 +158,11 @@ def _listed(directory: Path) -> dict[str, tuple[str, int | None]]:
 
 
 def _changed(directory: Path, listed: dict[str, tuple[str, int | None]], *, read: bool) -> str | None:
-    """Say which file is the first that is not as listed; read: whether files are read, or only their sizes."""
+    """Say which file is the first that is not as listed.
+
+    Args:
+        read: Whether files are read, or only their sizes.
+    """
     for name, (digest, size) in listed.items():
         try:
             status = (directory / name).stat()

@@ -112,7 +112,11 @@ def write_info(directory: Path, info: dict[str, Any], files: Collection[str]) ->
 
 
 def write_manifest(directory: Path, files: Collection[str]) -> None:
-    """Write the manifest of a model's folder; files: as for `write_info`."""
+    """Write the manifest of a model's folder.
+
+    Args:
+        files: As for `write_info`.
+    """
     listed = manifest.of_model(directory, [CONFIG, *files], [PARAMETERS])
     with replacing(directory / manifest.NAME) as aside:
         json_text.write(aside, listed)

@@ -219,7 +219,8 @@ def _log10(args: argparse.Namespace, model: Model, sentences: Iterable[tuple[str
 
     An unknown word has its share of `<unk>`, as sentences are compared.
 
-    sentences: text, and its file and line.
+    Args:
+        sentences: Text, and its file and line.
     """
     prepare, known = model_command.reading(args, model).prepare, model.vocabulary.ids
     place: dict[str, int] = {}

@@ -71,7 +71,12 @@ def add_options(parser: Parser, model: LanguageModel) -> None:
 
 
 def _add_text(parser: Parser, carves: bool, tested: bool) -> None:
-    """Add the text and its vocabulary; carves: takes validation from training text; tested: has a use for test text."""
+    """Add the text and its vocabulary.
+
+    Args:
+        carves: Whether it takes validation text from the training text.
+        tested: Whether it has a use for test text.
+    """
     text = parser.add_argument_group("text (plain, one sentence a line, also gz, bz2, xz; - is standard input)")
     text.add_argument(
         "--train",
@@ -152,7 +157,11 @@ def check(args: argparse.Namespace) -> Task:
 
 
 def train(args: argparse.Namespace, task: Task, data_of: Callable[[], Texts | DocumentFiles]) -> Done:
-    """Train a model in its folder, where very large data are stored, too; data_of: reads them."""
+    """Train a model in its folder, where very large data are stored, too.
+
+    Args:
+        data_of: Reads them.
+    """
     place, model, plan, structure = task
     with (
         training_options.folder(

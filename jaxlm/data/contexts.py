@@ -13,11 +13,12 @@ from jaxfit.minibatches.bucketing import capacity_step
 class Text(NamedTuple):
     """Events of a text, for models that predict each from the words before it.
 
-    words: int32 [capacity], the events, then `<eos>` up to one of a few capacities, so that texts of similar length
-        share a compiled program; of a memory-mapped text the events alone.
-    events: int32 scalar, the number of events; an array, since a static number would compile for each length.
-    eos: int32 scalar, the id of the line end.
-    topics: float32 [capacity, K], of models that have them: the mixture of topics before each event.
+    Attributes:
+        words: int32 [capacity], the events, then `<eos>` up to one of a few capacities, so that texts of similar length
+            share a compiled program; of a memory-mapped text the events alone.
+        events: int32 scalar, the number of events; an array, since a static number would compile for each length.
+        eos: int32 scalar, the id of the line end.
+        topics: float32 [capacity, K], of models that have them: the mixture of topics before each event.
     """
 
     words: jax.Array
@@ -27,9 +28,13 @@ class Text(NamedTuple):
 
 
 def text_of(ids: np.ndarray, eos: int, topics: np.ndarray | None = None) -> Text:
-    """Put a text, ids [events], on the device; topics: [events, K].
+    """Put a text on the device.
 
     On a CPU a memory-mapped text stays in its file, of which steps read what they need.
+
+    Args:
+        ids: [events].
+        topics: [events, K].
     """
     missing = 0 if isinstance(ids, np.memmap) else capacity_step(len(ids)) - len(ids)
     words = ids if isinstance(ids, np.memmap) else np.pad(ids, (0, missing), constant_values=eos)

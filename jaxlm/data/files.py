@@ -53,7 +53,8 @@ ENCODING_ADVICE = "name the file's encoding, for example --encoding latin-1"
 def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Iterator[str]:
     """Read a file as preprocessed text, in pieces cut between words; a missing last line end is added.
 
-    advice: what to do about a text that is not valid in its encoding.
+    Args:
+        advice: what to do about a text that is not valid in its encoding.
 
     Raises:
         UserError: as `jaxfit.files.opening.open_bytes`; the encoding is unknown, or the text is not valid in it; its

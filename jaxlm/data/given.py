@@ -66,7 +66,8 @@ def as_files(text: Text, name: str, encoding: str = "utf-8") -> Iterator[list[st
 def as_words(words: str | os.PathLike[str] | Sequence[str], name: str, *further: str) -> Iterator[str]:
     """Yield the name of the file of words that is given, or of a temporary one that holds the words given.
 
-    further: words that are added to a list that lacks them.
+    Args:
+        *further: words that are added to a list that lacks them.
 
     Raises:
         UserError: it is neither a file nor a list of words, or empty.

@@ -19,8 +19,10 @@ from jaxfit.minibatches.bucketing import capacity_step, spread
 class NextWords(NamedTuple):
     """The distributions after the distinct contexts of a text.
 
-    context: int32 [capacity], of each event the number of its context; start: int32 [contexts + 1], context k is
-    followed by word[start[k] : start[k + 1]], with the probabilities share[start[k] : start[k + 1]].
+    Attributes:
+        context: int32 [capacity], of each event the number of its context.
+        start: int32 [contexts + 1]; context k is followed by word[start[k] : start[k + 1]], with the probabilities
+            share[start[k] : start[k + 1]].
     """
 
     context: Array
@@ -30,7 +32,13 @@ class NextWords(NamedTuple):
 
 
 class Following(NamedTuple):
-    """The distributions of a minibatch, laid flat: owner int32 [n], the example (B: padding); word, share: [n]."""
+    """The distributions of a minibatch, laid flat.
+
+    Attributes:
+        owner: int32 [n], the example (B: padding).
+        word: [n].
+        share: [n].
+    """
 
     owner: Array
     word: Array
@@ -38,7 +46,12 @@ class Following(NamedTuple):
 
 
 def count(contexts: NDArray[np.int32], words: NDArray[np.int32]) -> NextWords:
-    """Count what follows each context: int32 [N, c] and int32 [N], of a text's events."""
+    """Count what follows each context of a text's events.
+
+    Args:
+        contexts: int32 [N, c].
+        words: int32 [N].
+    """
     _, context = np.unique(contexts, axis=0, return_inverse=True)
     context = context.reshape(-1).astype(np.int64)
     pairs, counts = np.unique(context * (words.max(initial=0) + 1) + words, return_counts=True)

@@ -40,7 +40,11 @@ def language(key: jax.Array, num_words: int, num_features: int, context_size: in
 def log_prob(model: Language, context: jax.Array) -> jax.Array:
     """Return the log-distribution of the next word, log softmax(R r̂ + b), r̂ = Σ_i C_i r_{w_i} (Eq. 3.16-3.17).
 
-    context: int32 [c], oldest first. Returns float32 [N_w].
+    Args:
+        context: int32 [c], oldest first.
+
+    Returns:
+        float32 [N_w].
     """
     predicted = jnp.sum(model.C * model.R[context], axis=0)
     return jax.nn.log_softmax(model.R @ predicted + model.b)

@@ -112,7 +112,8 @@ class Vocabulary:
     def from_words(cls, chosen: Iterable[str], counts: Mapping[str, int], rule: str = "") -> "Vocabulary":
         """Order the chosen words and `<eos>` by their counts; all other words of `counts` count as `<unk>`.
 
-        rule: which words these others are.
+        Args:
+            rule: which words these others are.
         """
         entries = {w: int(counts.get(w, 0)) for w in (*chosen, EOS)}
         outside = [n for w, n in counts.items() if w not in entries]
@@ -132,8 +133,9 @@ class Vocabulary:
     def load(cls, path: Source, left_out: LeftOut | None = None, line_end: bool = True) -> "Vocabulary":
         """Read a file written by `save`, or a user's list of words, one per line, with or without counts.
 
-        left_out: what is known of the words that are not in it.
-        line_end: whether there must be `<eos>`, as for all but documents.
+        Args:
+            left_out: what is known of the words that are not in it.
+            line_end: whether there must be `<eos>`, as for all but documents.
 
         Raises:
             UserError: the file is empty, is not UTF-8 or lacks `<eos>`, a word is a duplicate or contains white space,

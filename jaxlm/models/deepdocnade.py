@@ -52,7 +52,12 @@ class Config:
 
 
 class Layer(NamedTuple):
-    """A hidden layer above the first: W: [H, H], W⁽ⁿ⁾; c: [H] biases, c⁽ⁿ⁾."""
+    """A hidden layer above the first.
+
+    Attributes:
+        W: [H, H], W⁽ⁿ⁾.
+        c: [H], biases, c⁽ⁿ⁾.
+    """
 
     W: Array
     c: Array
@@ -61,8 +66,12 @@ class Layer(NamedTuple):
 class Params(NamedTuple):
     """Parameters.
 
-    W: [N_w, H] word vectors and c: [H] biases, of the first hidden layer; deep: the N - 1 layers above it;
-    V: [N_w, H] and b: [N_w], of the output.
+    Attributes:
+        W: [N_w, H], word vectors, of the first hidden layer.
+        c: [H], biases, of the first hidden layer.
+        deep: the N - 1 layers above it.
+        V: [N_w, H], of the output.
+        b: [N_w], of the output.
     """
 
     W: Array
@@ -131,16 +140,16 @@ def log_prob(params: Params, total: Array, config: Config) -> Array:
 def is_input(place: Array, word: Array, length: Array, key: Array, config: Config) -> Array:
     """Draw whether words are before the split of their document: bool [n].
 
+    "order": the first ⌊u D⌋ words, of each number 0 … D-1 with equal probability (Eq. 13). "words": of a word that
+    occurs n times, any number 0 … n of occurrences with equal probability, whatever the other words (footnote 2), as
+    each of them is before the split with a probability that is uniform, and the same for all n.
+
     Args:
         place: of each word in its document's order, int32 [n].
         word: int32 [n].
         length: D of its document, int32, [n] or one for all.
         key: of its document, [n] or one for all.
         config: which says how documents are split.
-
-    "order": the first ⌊u D⌋ words, of each number 0 … D-1 with equal probability (Eq. 13). "words": of a word that
-    occurs n times, any number 0 … n of occurrences with equal probability, whatever the other words (footnote 2), as
-    each of them is before the split with a probability that is uniform, and the same for all n.
     """
     if config.split == "order":
         return place < jnp.floor(uniform(key, jnp.zeros_like(word)) * length)
@@ -153,7 +162,8 @@ def loss(params: Params, document: Batch, key: Array, config: Config) -> Array:
     Of a split drawn in its order, it is an unbiased estimate of -log p(v) averaged over all orders of the words. If no
     word is behind the split, which takes a split by words, it is 0.
 
-    document: of a minibatch; `first` and `length` are its own, scalars.
+    Args:
+        document: of a minibatch; `first` and `length` are its own, scalars.
     """
     words, D = document.words, document.words.length
     place = jnp.arange(words.word.shape[0]) - document.first
@@ -168,10 +178,14 @@ def loss(params: Params, document: Batch, key: Array, config: Config) -> Array:
 
 
 def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics]:
-    """Return the sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
+    """Return the sum over the minibatch of weight * `loss`.
 
     The first layer adds up the rows of W of the words before each split. Other parameters are read whole, as the
     softmax reads all of V.
+
+    Args:
+        weight: [B], 0 for padding.
+        keys: [B], one for each document.
     """
     (owner, word, length), B, padding = batch.words, len(batch.first), config.num_words
     before = is_input(jnp.arange(len(word)) - batch.first[owner], word, length[owner], keys[owner], config)

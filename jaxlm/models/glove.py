@@ -50,7 +50,14 @@ class Config:
 
 
 class Params(NamedTuple):
-    """W: [N_w, N_f] vectors and b: [N_w] biases of words; C: [N_w, N_f], c: [N_w], the paper's W̃ and b̃, of contexts."""
+    """Parameters.
+
+    Attributes:
+        W: [N_w, N_f], vectors of words.
+        C: [N_w, N_f], vectors of contexts, the paper's W̃.
+        b: [N_w], biases of words.
+        c: [N_w], biases of contexts, the paper's b̃.
+    """
 
     W: Array
     C: Array
@@ -59,7 +66,14 @@ class Params(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Pairs: word i, int32[...], and context j, int32[...]; log X_ij and f(X_ij), float32[...]."""
+    """Pairs.
+
+    Attributes:
+        word: int32 [...], word i.
+        context: int32 [...], context j.
+        log: float32 [...], log X_ij.
+        f: float32 [...], f(X_ij).
+    """
 
     word: Array
     context: Array
@@ -70,7 +84,8 @@ class Batch(NamedTuple):
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
     """Draw small Gaussian vectors, zeros for words that do not occur (the paper does not say); biases are 0.
 
-    counts: [N_w], of the training text.
+    Args:
+        counts: [N_w], of the training text.
     """
     shape = config.num_words, config.num_features
     occurs = jnp.asarray(counts)[:, None] > 0

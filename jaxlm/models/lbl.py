@@ -58,9 +58,14 @@ class Config(output.Options, TopicOptions):
 
 
 class Params(NamedTuple):
-    """R: [N_w, N_f] word vectors; C: [c, N_f, N_f], or [c, N_f] where diagonal; b: [N_w] word biases.
+    """Parameters.
 
-    With a tree b is [N_w - 1], biases of its nodes. head: of `output.init`. T: [K, N_f] vectors of topics, if any.
+    Attributes:
+        R: [N_w, N_f], word vectors.
+        C: [c, N_f, N_f], or [c, N_f] where diagonal.
+        b: [N_w], word biases; with a tree [N_w - 1], biases of its nodes.
+        head: of `output.init`.
+        T: [K, N_f], vectors of topics, if any.
     """
 
     R: Array
@@ -73,9 +78,14 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, counts: np.ndarray | Array, structure: Tree | Topics | None = None) -> Params:
     """Return parameters before training (§3.4.1): small Gaussians, and biases that give the base rates.
 
-    counts: [N_w], of the training text; structure: the structure, where there is one. Topics begin without an effect.
-    Differs: a word that never occurs counts as one that occurs once, since its bias would be infinite; the rates
-    of all others are the training set's, as in the thesis.
+    Topics begin without an effect.
+
+    Differs: a word that never occurs counts as one that occurs once, since its bias would be infinite; the rates of all
+    others are the training set's, as in the thesis.
+
+    Args:
+        counts: [N_w], of the training text.
+        structure: that of the model, where there is one.
     """
     D, c = config.num_features, config.context_size
     key_R, key_C, key_head = jax.random.split(key, 3)
@@ -90,7 +100,12 @@ def init(key: Array, config: Config, counts: np.ndarray | Array, structure: Tree
 
 @jax.named_scope("prediction")
 def predicted_vector(params: Params, context: Array, topics: Array | None = None) -> Array:
-    """r̂ = Σ_i C_i r_{w_i} (Eq. 3.16): context int32[..., c] -> [..., N_f]; with topics [..., K], + Σ_k θ_k t_k."""
+    """Compute r̂ = Σ_i C_i r_{w_i} (Eq. 3.16), with topics + Σ_k θ_k t_k: [..., N_f].
+
+    Args:
+        context: int32 [..., c].
+        topics: [..., K], their mixture θ, where there are some.
+    """
     return _combined(params, params.R[context], topics)
 
 
@@ -114,9 +129,12 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
 
 
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B].
+    """Sum over the minibatch of weight * `loss`, in nats.
 
-    With an objective that reads rows, params are `Gathered`.
+    Args:
+        params: of the model; with an objective that reads rows, `Gathered`.
+        weight: [B], 0 for padding.
+        keys: [B], one for each example.
     """
 
     def predict(params: Any, vectors: Array) -> Array:
@@ -136,9 +154,12 @@ def touched(batch: Batch, config: Config) -> Params:
 def log_prob(
     params: Params, context: Array, config: Config, children: Array | None = None, topics: Array | None = None
 ) -> Array:
-    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats (Eq. 3.16-3.17).
+    """Compute log P(w | context) for every word: [N_w], nats (Eq. 3.16-3.17).
 
-    children: of the tree, where there is one; topics: mixture of those of the words before, [K], where there are some.
+    Args:
+        context: int32 [c].
+        children: of the tree, where there is one.
+        topics: [K], mixture of those of the words before, where there are some.
     """
     r_hat = predicted_vector(params, context, topics)
     return output.log_prob(params.R, params.b, params.head, r_hat, config, children)

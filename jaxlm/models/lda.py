@@ -118,7 +118,12 @@ def load(directory: Path, num_words: int, eos: int, config: Config) -> Params:
 
 
 class Inferred(NamedTuple):
-    """γ: float64 [documents, K], of each document's topics; bound: float64 [documents], below log p(v), nats."""
+    """What is inferred of documents.
+
+    Attributes:
+        gamma: γ, float64 [documents, K], of each document's topics.
+        bound: float64 [documents], below log p(v), nats.
+    """
 
     gamma: NDArray[np.float64]
     bound: NDArray[np.float64]

@@ -55,9 +55,15 @@ class Config(output.Options):
 class Params(NamedTuple):
     """Parameters.
 
-    R: [N_w, N_f] word vectors; C: [c, N_f, N_f] context matrices, [0, N_f, N_f] without the linear prediction;
-    A: [N_h, c N_f] and a: [N_h], weights and biases of the sigmoid units; B: [N_f, N_h] and e: [N_f], from them to the
-    predicted vector; b: [N_w] word biases, or [N_w - 1] of a tree's nodes; head: of `output.init`.
+    Attributes:
+        R: [N_w, N_f], word vectors.
+        C: [c, N_f, N_f], context matrices; [0, N_f, N_f] without the linear prediction.
+        A: [N_h, c N_f], weights of the sigmoid units.
+        a: [N_h], biases of the sigmoid units.
+        B: [N_f, N_h], weights from them to the predicted vector.
+        e: [N_f], biases of the predicted vector.
+        b: [N_w], word biases, or [N_w - 1], of a tree's nodes.
+        head: of `output.init`.
     """
 
     R: Array
@@ -73,7 +79,9 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, counts: np.ndarray | Array, tree: Tree | None = None) -> Params:
     """Return parameters before training: those of the LBL, small Gaussians, and zeros for the other biases.
 
-    counts: [N_w], of the training text; tree: where there is one.
+    Args:
+        counts: [N_w], of the training text.
+        tree: where there is one.
     """
     D, c, N_h = config.num_features, config.context_size, config.num_hidden
     key_lbl, key_A, key_B, key_head = jax.random.split(key, 4)
@@ -113,9 +121,12 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
 
 
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
+    """Sum over the minibatch of weight * `loss`.
 
-    With an objective that reads rows, params are `Gathered`.
+    Args:
+        params: of the model; with an objective that reads rows, `Gathered`.
+        weight: [B], 0 for padding.
+        keys: [B], one for each example.
     """
     return shared_batch_loss(params, batch, weight, config, functools.partial(_predicted, keys=keys, config=config))
 
@@ -131,7 +142,12 @@ def _predicted(params: Params, vectors: Array, keys: Array | None, config: Confi
 
 
 def log_prob(params: Params, context: Array, config: Config, children: Array | None = None) -> Array:
-    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats; children: of the tree, if any."""
+    """Compute log P(w | context) for every word: [N_w], nats.
+
+    Args:
+        context: int32 [c].
+        children: of the tree, if any.
+    """
     r_hat = predicted_vector(params, params.R[context], None, config)
     return output.log_prob(params.R, params.b, params.head, r_hat, config, children)
 

@@ -53,10 +53,16 @@ class Config(output.Options):
 class Params(NamedTuple):
     """Parameters.
 
-    R: [N_w, N_f] feature vectors of the context's words; H: [N_h, N_x] and d: [N_h], weights and biases of the tanh
-    layer, where N_x, the size of x, is c N_f, or N_f if averaged; U: [N_w, N_h], from it to the output; b: [N_w] word
-    biases. With direct connections U is [N_w, N_h + N_x], the paper's [U W] side by side, so that one matrix product
-    gives Uh + Wx. With a tree the rows of U and b are of its N_w - 1 nodes. head: of `output.init`.
+    With direct connections U is the paper's [U W] side by side, so that one matrix product gives Uh + Wx.
+
+    Attributes:
+        R: [N_w, N_f], feature vectors of the context's words.
+        H: [N_h, N_x], weights of the tanh layer, where N_x, the size of x, is c N_f, or N_f if averaged.
+        d: [N_h], biases of the tanh layer.
+        U: [N_w, N_h], from it to the output; with direct connections [N_w, N_h + N_x]. With a tree its rows, and those
+            of b, are of the tree's N_w - 1 nodes.
+        b: [N_w], word biases.
+        head: of `output.init`.
     """
 
     R: Array
@@ -70,8 +76,11 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, counts: ArrayLike, tree: Tree | None = None) -> Params:
     """Draw the parameters before training: small Gaussians, and biases that give the base rates.
 
-    counts: [N_w], of the training text; tree: where there is one.
     Differs: the scales are ours, and direct connections start at zero.
+
+    Args:
+        counts: [N_w], of the training text.
+        tree: where there is one.
     """
     D, N_h, scored = config.num_inputs, config.num_hidden, output.num_scored(config)
     W = jnp.zeros((scored, D if config.direct else 0))
@@ -108,9 +117,12 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
 
 
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
+    """Sum over the minibatch of weight * `loss`.
 
-    With an objective that reads rows, params are `Gathered`.
+    Args:
+        params: of the model; with an objective that reads rows, `Gathered`.
+        weight: [B], 0 for padding.
+        keys: [B], one for each example.
     """
     if output.reads_rows(config):
         rows = rows_of(params)
@@ -121,7 +133,12 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
 
 
 def log_prob(params: Params, context: Array, config: Config, children: Array | None = None) -> Array:
-    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats; children: of the tree, if any."""
+    """Compute log P(w | context) for every word: [N_w], nats.
+
+    Args:
+        context: int32 [c].
+        children: of the tree, if any.
+    """
     z = last_layer(params, params.R[context], None, config)
     return output.log_prob(params.U, params.b, params.head, z, config, children)
 

@@ -46,8 +46,13 @@ class Config:
 class Params(NamedTuple):
     """Parameters.
 
-    R: [N_w, N_f] feature vectors of all words; H: [N_h, c N_f], G: [N_h, N_f] and d: [N_h], weights of the context and
-    of the next word, and biases, of the tanh layer; v: [N_h], from it to minus the energy; b: [N_w] word biases.
+    Attributes:
+        R: [N_w, N_f], feature vectors of all words.
+        H: [N_h, c N_f], weights of the context, of the tanh layer.
+        G: [N_h, N_f], weights of the next word, of the tanh layer.
+        d: [N_h], biases of the tanh layer.
+        v: [N_h], from it to minus the energy.
+        b: [N_w], word biases.
     """
 
     R: Array
@@ -61,9 +66,11 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, counts: ArrayLike) -> Params:
     """Draw the parameters before training: small Gaussians, and biases that give the base rates.
 
-    counts: [N_w], of the training text.
     Differs: the scales are ours. A word that never occurs counts as one that occurs once, since its bias would be
     infinite. The signs of v and b are those of -E.
+
+    Args:
+        counts: [N_w], of the training text.
     """
     N_f, N_h, c = config.num_features, config.num_hidden, config.context_size
     key_R, key_H, key_G, key_v = jax.random.split(key, 4)
@@ -78,14 +85,22 @@ def init(key: Array, config: Config, counts: ArrayLike) -> Params:
 
 
 def energies(params: Params, context: Array) -> Array:
-    """Compute E(context, w) of every word: context int32[c] -> [N_w], by one pass through the network for each."""
+    """Compute E(context, w) of every word, [N_w], by one pass through the network for each.
+
+    Args:
+        context: int32 [c].
+    """
     x = params.R[context].reshape(-1)
     energy = jax.vmap(lambda r, b: -(params.v @ jnp.tanh(params.d + params.H @ x + params.G @ r)) - b)
     return energy(params.R, params.b)
 
 
 def log_prob(params: Params, context: Array, config: Config) -> Array:
-    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats."""
+    """Compute log P(w | context) for every word: [N_w], nats.
+
+    Args:
+        context: int32 [c].
+    """
     return jax.nn.log_softmax(-energies(params, context))
 
 
@@ -97,7 +112,11 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
 def batch_loss(
     params: Params, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding."""
+    """Sum over the minibatch of weight * `loss`.
+
+    Args:
+        weight: [B], 0 for padding.
+    """
     total = weight @ score(params, batch, config)
     return total, {"perplexity": Mean(total, jnp.sum(weight))}
 

@@ -55,7 +55,12 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is carried from word to word: context int32 [c], and a [N_h], the input that it and p give hidden units."""
+    """What is carried from word to word.
+
+    Attributes:
+        context: int32 [c].
+        a: [N_h], the input that it and p give hidden units.
+    """
 
     context: Array
     a: Array
@@ -170,7 +175,11 @@ def _begun(params: Params, before: Array, batch: Batch, first: Array, last: Arra
 
 @jax.jit
 def _advanced(params: Params, state: State, word: Array, fresh: Array) -> tuple[State, Array]:
-    """Return the state after a word, and log P of every word then; fresh: bool, whether it ends a line's history."""
+    """Return the state after a word, and log P of every word then.
+
+    Args:
+        fresh: bool, whether it ends a line's history.
+    """
     p = jnp.where(fresh, 0.0, posterior(params, state.a, word))
     context = jnp.where(fresh, word, jnp.append(state.context[1:], word))
     a = shifted_input(params, context, p)

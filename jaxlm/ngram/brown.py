@@ -18,14 +18,14 @@ def brown(counts: "csr_array", num_classes: int, alone: int) -> NDArray[np.int64
     more class, and the pair of classes is merged for which the loss is least: the difference of the sums in
     `word_classes`. This takes O(N_w C²).
 
+    Source: Brown et al. 1992, §3.
+    Differs: the words that are not yet classes count as one more class, which is not merged, so that the loss is
+    always that of classes of all words; the paper does not say what becomes of these words' counts.
+
     Args:
         counts: `word_classes.bigrams`, [N_w, N_w].
         num_classes: C, 2 to N_w.
         alone: a word that keeps a class of its own: the line end.
-
-    Source: Brown et al. 1992, §3.
-    Differs: the words that are not yet classes count as one more class, which is not merged, so that the loss is
-    always that of classes of all words; the paper does not say what becomes of these words' counts.
     """
     window = Window(counts, num_classes, alone)
     for word in window.words[num_classes:].tolist():

@@ -37,7 +37,9 @@ class Config:
 def cache_probs(ids: NDArray[np.int32], fresh: NDArray[np.bool_], config: Config) -> tuple[Floats, NDArray[np.bool_]]:
     """Return P_cache of each event given those before it, 0 where the cache is empty, and where it is: both [events].
 
-    ids: [events], of at least one event; fresh: [events], where a cache begins, as at the first event.
+    Args:
+        ids: [events], of at least one event.
+        fresh: [events], where a cache begins, as at the first event.
     """
     time = np.arange(len(ids))
     length = np.minimum(time - np.maximum.accumulate(np.where(fresh, time, 0)), config.window)

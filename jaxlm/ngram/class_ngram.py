@@ -32,7 +32,13 @@ DAMAGED = "damaged classes of words"
 
 
 class ClassNGram(NamedTuple):
-    """What the model knows: `ngram` is over classes; classes: int64 [N_w]; log_prob: log P(w | class(w)), [N_w]."""
+    """What the model knows.
+
+    Attributes:
+        ngram: over classes.
+        classes: int64 [N_w].
+        log_prob: log P(w | class(w)), [N_w].
+    """
 
     ngram: NGram
     classes: NDArray[np.int64]
@@ -58,6 +64,8 @@ def train(ids: NDArray[np.int32], num_words: int, eos: int, config: Config) -> C
     P(w | c) = n(w) / n(c). Words that the text lacks are in the class that has most of its rarest words, since they
     are likely to be like these; together they count there as one more event, of which each has the same share.
 
+    Source: Brown et al. 1992, §3; Martin, Liermann and Ney 1998.
+
     Args:
         ids: [events], the words of each line, then `eos`.
         num_words: N_w.
@@ -66,8 +74,6 @@ def train(ids: NDArray[np.int32], num_words: int, eos: int, config: Config) -> C
 
     Raises:
         UserError: as `counts.check`.
-
-    Source: Brown et al. 1992, §3; Martin, Liermann and Ney 1998.
     """
     check(ids, num_words, config.order)
     frequency = np.bincount(ids, minlength=num_words)

@@ -19,6 +19,11 @@ def exchange(counts: "csr_array", num_classes: int, alone: int, passes: int) -> 
     Words begin in the classes 1..C - 1 in turn, by decreasing frequency. Each pass visits them in this order. A word is
     taken out of its class and put where the likelihood of the class bigram model (`word_classes`) is then highest.
 
+    Source: Kneser and Ney 1993; Martin, Liermann and Ney 1998.
+    Differs: there the most frequent words begin alone and all others in one class. Classes of a text that was drawn
+    from a class model are then hardly ever found, and mostly found from this start; on the Penn Treebank both starts
+    end at about the same likelihood.
+
     Args:
         counts: `word_classes.bigrams`, [N_w, N_w].
         num_classes: C, at most N_w.
@@ -27,11 +32,6 @@ def exchange(counts: "csr_array", num_classes: int, alone: int, passes: int) -> 
 
     Returns:
         The class of each word, [N_w]; none is empty.
-
-    Source: Kneser and Ney 1993; Martin, Liermann and Ney 1998.
-    Differs: there the most frequent words begin alone and all others in one class. Classes of a text that was drawn
-    from a class model are then hardly ever found, and mostly found from this start; on the Penn Treebank both starts
-    end at about the same likelihood.
     """
     words = by_frequency(counts.sum(axis=1), alone)
     classes = np.empty(len(words), np.int64)

@@ -23,10 +23,10 @@ def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> NGra
 
     Arguments and errors are those of `counts.count`.
 
+    Source: Katz 1987; SRILM (Stolcke 2002), as used in Mnih 2010, Section 3.4.1.
+
     Warns:
         UserWarning: if a discount is undefined; it says what is used instead.
-
-    Source: Katz 1987; SRILM (Stolcke 2002), as used in Mnih 2010, Section 3.4.1.
     """
     grams = count(ids, vocab_size, eos, order)
     counts = [table.counts for table in grams]

@@ -30,10 +30,10 @@ def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int, interpo
     order 3 or more with a(h w) = 1 are left out. A word without counts, such as `<unk>` in an open vocabulary, has a
     share of what the unigrams leave. Arguments and errors are those of `counts.count`.
 
+    Differs: KenLM always adds `<unk>` to the vocabulary; here the vocabulary has it only if it is given.
+
     Warns:
         UserWarning: if a discount is undefined; it says what is used instead.
-
-    Differs: KenLM always adds `<unk>` to the vocabulary; here the vocabulary has it only if it is given.
     """
     grams = count(ids, vocab_size, eos, order)
     counts = continuation_counts(grams, vocab_size)

@@ -63,7 +63,8 @@ class NGram:
     def event_log_probs(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return log P(w_i | the words before it in its line), in nats, for each event of a text.
 
-        ids: the words of each line, then `eos`. The history of a line's first word is `<s>`.
+        Args:
+            ids: the words of each line, then `eos`. The history of a line's first word is `<s>`.
         """
         return self.score_events(ids)[0]
 
@@ -89,8 +90,9 @@ class NGram:
     def log_prob(self, context: ArrayLike) -> NDArray[np.float64]:
         """Return the distribution log P(w | context) over all words, [N_w], in nats.
 
-        context: the preceding words, oldest first. Only words after the last `eos` count, with `<s>` before them;
-        without an `eos` the context is within a line. `[eos]` is the beginning of a text.
+        Args:
+            context: the preceding words, oldest first. Only words after the last `eos` count, with `<s>` before them;
+                without an `eos` the context is within a line. `[eos]` is the beginning of a text.
         """
         given = np.asarray(context, np.int32).reshape(-1)
         counts.check_ids(given, self.vocab_size)
@@ -231,7 +233,11 @@ class OrderConfig:
 
 
 def by_counting(estimate: Callable[[np.ndarray, int, int, Any], NGram]) -> ByCounting:
-    """Return a fitting by counting n-grams; estimate: (ids, num_words, eos, config) -> NGram."""
+    """Return a fitting by counting n-grams.
+
+    Args:
+        estimate: (ids, num_words, eos, config) -> NGram.
+    """
     return ByCounting(estimate=estimate, save=save, load=load)
 
 

@@ -9,9 +9,12 @@ from jax import Array
 
 
 def log_base_rates(counts: Any) -> Array:
-    """Return the logarithm of each word's share of a text: [N_w]; counts: [N_w].
+    """Return the logarithm of each word's share of a text: [N_w].
 
     A word that never occurs counts as one that occurs once, since its bias would be infinite.
+
+    Args:
+        counts: [N_w].
     """
     xp = jnp if isinstance(counts, jax.core.Tracer) else np  # float64 where it can be
     rates = xp.maximum(xp.asarray(counts, float), 1)

@@ -57,7 +57,10 @@ class Tiles(NamedTuple):
 def cut(counts: NDArray[np.int64], number: int, by_frequency: bool) -> tuple[int, ...]:
     """Return the end of each class's range of ids: classes of about equal frequency, or of equal size.
 
-    counts: [N_w], of the training text, by decreasing frequency. There are fewer classes where words run out.
+    There are fewer classes where words run out.
+
+    Args:
+        counts: [N_w], of the training text, by decreasing frequency.
     """
     N_w = len(counts)
     number = min(number, N_w)
@@ -76,15 +79,27 @@ def of_words(ends: tuple[int, ...], words: NDArray[np.integer]) -> NDArray[np.in
 def sum_nll(
     V: Array, b: Array, Q: Array, a: Array, z: Array, word: Array, weight: Array, ends: tuple[int, ...]
 ) -> Array:
-    """Σ_i weight_i -log P(word_i), in nats; weight: [B], the rest as in `nll`."""
+    """Compute Σ_i weight_i -log P(word_i), in nats.
+
+    The other arguments are as in `nll`.
+
+    Args:
+        weight: [B].
+    """
     within = _sum_log_normalizer(*_alike(V, b, z, weight, word=word), word, ends)
     return within - weight @ (logit(V, b, z, word) + _log_prob_of_class(Q, a, z, word, ends))
 
 
 def nll(V: Array, b: Array, Q: Array, a: Array, z: Array, word: Array, ends: tuple[int, ...]) -> Array:
-    """Compute -log P of next words, int32 [B], in nats: [B]. Not made for differentiation: see `sum_nll`.
+    """Compute -log P of next words, in nats: [B]. Not made for differentiation: see `sum_nll`.
 
-    V: [N_w, D]; b: [N_w]; Q: [C, D]; a: [C]; z: [B, D].
+    Args:
+        V: [N_w, D].
+        b: [N_w].
+        Q: [C, D].
+        a: [C].
+        z: [B, D].
+        word: the next words, int32 [B].
     """
     order = _order(ends, word)
     V_alike, b_alike, z_in_order = _alike(V, b, z[order], word=word)
@@ -94,7 +109,11 @@ def nll(V: Array, b: Array, Q: Array, a: Array, z: Array, word: Array, ends: tup
 
 
 def log_prob(V: Array, b: Array, Q: Array, a: Array, z: Array, ends: tuple[int, ...]) -> Array:
-    """Compute log P of every word: z [D] -> [N_w], nats."""
+    """Compute log P of every word: [N_w], nats.
+
+    Args:
+        z: [D].
+    """
     of_word = jnp.asarray(of_words(ends, np.arange(ends[-1])))
     scores = V @ z + b
     top = jax.lax.stop_gradient(jax.ops.segment_max(scores, of_word, len(ends), indices_are_sorted=True))

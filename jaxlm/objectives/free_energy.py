@@ -46,7 +46,13 @@ def block_rows(batch_size: int, num_words: int) -> int:
 
 
 def log_normalizer(a: Array, U: Array, b: Array) -> Array:
-    """Compute log Z of each context: a [B, N_h], U [N_h, N_w], b [N_w] -> [B], nats."""
+    """Compute log Z of each context: [B], nats.
+
+    Args:
+        a: [B, N_h].
+        U: [N_h, N_w].
+        b: [N_w].
+    """
     return _by_blocks(a, U, b, functools.partial(jax.nn.logsumexp, axis=1))
 
 

@@ -16,9 +16,14 @@ from jaxfit.draws import integer, uniform
 
 
 class Noise(NamedTuple):
-    """A distribution over words: share and log_p float32 [N_w], other int32 [N_w].
+    """A distribution over words.
 
-    Place w stands for word w with probability `share`, else for the word `other`; log_p is the words' log-probability.
+    Place w stands for word w with probability `share`, else for the word `other`.
+
+    Attributes:
+        share: float32 [N_w].
+        other: int32 [N_w].
+        log_p: float32 [N_w], the words' log-probability.
     """
 
     share: Array
@@ -27,7 +32,11 @@ class Noise(NamedTuple):
 
 
 def unigram(counts: NDArray[np.int64], power: float) -> Noise:
-    """Return P(w) ∝ max(count_w, 1)^power; counts: [N_w], of the training text. A power of 0 is uniform."""
+    """Return P(w) ∝ max(count_w, 1)^power; a power of 0 is uniform.
+
+    Args:
+        counts: [N_w], of the training text.
+    """
     weights = np.maximum(counts, 1).astype(np.float64) ** power
     p = weights / weights.sum()
     share, other = p * len(p), np.arange(len(p))
@@ -44,6 +53,11 @@ def unigram(counts: NDArray[np.int64], power: float) -> Noise:
 
 
 def draw(noise: Noise, key: Array, number: Array) -> Array:
-    """Draw words: of each key the `number`-th, key [...], int32 [...] -> int32 [...]."""
+    """Draw words: of each key the `number`-th, int32 [...].
+
+    Args:
+        key: [...].
+        number: int32 [...].
+    """
     place = integer(key, 2 * number, len(noise.share))
     return jnp.where(uniform(key, 2 * number + 1) < noise.share[place], place, noise.other[place])

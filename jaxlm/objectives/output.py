@@ -84,8 +84,11 @@ def num_scored(config: Any) -> int:
 class Head(NamedTuple):
     """What an objective adds to the parameters.
 
-    log_Z: [], of noise-contrastive estimation; Q: [C, D] and a: [C], vectors and biases of classes; V: [N_w - 1, D],
-    vectors of a tree's nodes, in models whose own V are the vectors of words in contexts, too.
+    Attributes:
+        log_Z: [], of noise-contrastive estimation.
+        Q: [C, D], vectors of classes.
+        a: [C], biases of classes.
+        V: [N_w - 1, D], vectors of a tree's nodes, in models whose own V are the vectors of words in contexts, too.
     """
 
     log_Z: Array | None = None
@@ -97,8 +100,10 @@ class Head(NamedTuple):
 class Data(NamedTuple):
     """A text, with what its objective needs.
 
-    noise: for those that draw it; codes: of all words in a tree; costs: int32 [N], of each example the decisions on its
-    next words' paths.
+    Attributes:
+        noise: for those that draw it.
+        costs: int32 [N], of each example the decisions on its next words' paths.
+        codes: of all words in a tree.
     """
 
     text: Any
@@ -110,8 +115,10 @@ class Data(NamedTuple):
 def biases(config: Any, counts: Any, word_tree: Tree | None) -> Array:
     """Return biases before training, with which words have their base rates: [N_w], or of a tree's nodes [N_w - 1].
 
-    counts: [N_w], of the training text; word_tree: where there is one, in which words count once more than they occur
-    (`jaxlm.trees.paths.base_rates`), elsewhere at least once (`log_base_rates`).
+    Args:
+        counts: [N_w], of the training text.
+        word_tree: where there is one, in which words count once more than they occur (`jaxlm.trees.paths.base_rates`),
+            elsewhere at least once (`log_base_rates`).
     """
     if config.objective == "tree":
         assert word_tree is not None
@@ -122,8 +129,11 @@ def biases(config: Any, counts: Any, word_tree: Tree | None) -> Array:
 def init(key: Array, config: Any, D: int, counts: Any, shared: bool = False) -> Head | None:
     """Return what the objective adds to the parameters, before training; None for nothing.
 
-    Vectors of classes and nodes begin as those of words do, the biases of classes with the base rates; counts: [N_w].
-    shared: whether the vectors of words in the output are those of words in contexts.
+    Vectors of classes and nodes begin as those of words do, the biases of classes with the base rates.
+
+    Args:
+        counts: [N_w].
+        shared: whether the vectors of words in the output are those of words in contexts.
     """
     if config.objective == "tree" and shared:
         return Head(V=config.init_scale * jax.random.normal(key, (num_scored(config), D)))
@@ -136,7 +146,14 @@ def init(key: Array, config: Any, D: int, counts: Any, shared: bool = False) -> 
 
 
 def log_prob(V: Array, b: Array, head: Head | None, z: Array, config: Any, children: Array | None = None) -> Array:
-    """Compute log P of every word: V [N_w, D], b [N_w], z [D] -> [N_w], nats; children: of the tree, if any."""
+    """Compute log P of every word: [N_w], nats.
+
+    Args:
+        V: [N_w, D].
+        b: [N_w].
+        z: [D].
+        children: of the tree, if any.
+    """
     if config.objective == "tree":
         assert children is not None
         return tree.log_prob_of_logits(_vectors(V, head) @ z + b, children, config.num_words)
@@ -146,7 +163,11 @@ def log_prob(V: Array, b: Array, head: Head | None, z: Array, config: Any, child
 
 
 def loss(V: Array, b: Array, head: Head | None, z: Array, word: Array, aux: Any, config: Any) -> Array:
-    """Compute the loss of ONE next word: the specification; aux: its noise, where that is drawn, or the tree."""
+    """Compute the loss of ONE next word: the specification.
+
+    Args:
+        aux: its noise, where that is drawn, or the tree.
+    """
     if sampled.is_sampled(config):
         return sampled.loss(V, b, _log_Z(head), z, word, aux, config)
     return -log_prob(V, b, head, z, config, aux.children if config.objective == "tree" else None)[word]
@@ -194,7 +215,11 @@ def is_unnormalized(config: Any) -> bool:
 
 
 def log_normalizer(V: Array, b: Array, head: Head | None, z: Array) -> Array:
-    """Compute log Z of scores that training takes for log-probabilities, [B], nats; z: [B, D]."""
+    """Compute log Z of scores that training takes for log-probabilities, [B], nats.
+
+    Args:
+        z: [B, D].
+    """
     log_Z = _log_Z(head)
     return softmax.log_normalizer(V, b, z) - (jnp.zeros(()) if log_Z is None else log_Z)
 
@@ -271,7 +296,9 @@ def row_ids(word: Array, aux: Any, config: Any) -> Array:
 def shared_rows(context: Array, ids: Array, config: Any) -> tuple[Array, Head | None]:
     """Return the rows that a step reads of vectors that words have in contexts and output alike, and of the head.
 
-    context: words of contexts, int32 [n]; ids: of `row_ids`.
+    Args:
+        context: words of contexts, int32 [n].
+        ids: of `row_ids`.
     """
     if config.objective == "tree":
         return context, Head(V=ids)
@@ -307,7 +334,9 @@ def work(config: Any, costs: Any) -> Work:
 def adapted(plain: Program, touched: Callable[..., Any]) -> Program:
     """Return the program of a model for its objective, over `Data`.
 
-    plain: that for the softmax; touched: as in `Sparse`, for objectives that read rows.
+    Args:
+        plain: that for the softmax.
+        touched: as in `Sparse`, for objectives that read rows.
     """
     config = plain.config
     if config.objective == "tree":

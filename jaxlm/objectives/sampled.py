@@ -19,16 +19,26 @@ from jaxlm.objectives.noise import Noise
 
 
 class Source(NamedTuple):
-    """What a minibatch's noise is drawn from: a distribution, and the number of each next word, int32 [...]."""
+    """What a minibatch's noise is drawn from.
+
+    Attributes:
+        noise: a distribution.
+        number: the number of each next word, int32 [...].
+    """
 
     noise: Noise
     number: Array
 
 
 class Drawn(NamedTuple):
-    """The noise of a minibatch: words int32 [..., K], log P_n of them, [..., K], and of the next words, [...].
+    """The noise of a minibatch.
 
     Noise that is drawn once for the minibatch is the same for all next words.
+
+    Attributes:
+        words: int32 [..., K].
+        log_p: [..., K], log P_n of them.
+        of_word: [...], log P_n of the next words.
     """
 
     words: Array
@@ -45,7 +55,12 @@ def is_sampled(config: Any) -> bool:
 
 
 def draw(source: Source, word: Array, key: Array, config: Any) -> Drawn:
-    """Draw the noise of a step; word: the next words, int32 [...]; key: of the step, equal on all devices."""
+    """Draw the noise of a step.
+
+    Args:
+        word: the next words, int32 [...].
+        key: of the step, equal on all devices.
+    """
     place = jnp.arange(config.num_noise, dtype=jnp.int32)
     if config.shared_noise:
         words = noise.draw(source.noise, key, place)
@@ -86,7 +101,13 @@ def loss(V: Array, b: Array, log_Z: Array | None, z: Array, word: Array, drawn: 
 def batch_loss(
     V: Array, b: Array, log_Z: Array | None, z: Array, word: Array, drawn: Drawn, weight: Array, config: Any
 ) -> tuple[Array, Metrics]:
-    """Sum over next words of weight * `loss`; V: [n, D] and b: [n], of the words of `row_ids`; z: [B, D]."""
+    """Sum over next words of weight * `loss`.
+
+    Args:
+        V: [n, D], of the words of `row_ids`.
+        b: [n], likewise.
+        z: [B, D].
+    """
     (B, K), of_next = drawn.words.shape, jnp.sum(z * V[: len(z)], axis=1) + b[: len(z)]
     V, b = V[B:], b[B:]
     if config.shared_noise:

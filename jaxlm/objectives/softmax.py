@@ -44,8 +44,15 @@ def block_rows(batch_size: int, num_words: int) -> int:
 def log_normalizer(R: Array, b: Array, r_hat: Array) -> Array:
     """Compute log Σ_j exp(r̂ᵀr_j + b_j) of each example, the denominator of Eq. 3.17 (Mnih 2010, §3.3).
 
-    R: [N_w, N_f]; b: [N_w]; r_hat: [B, N_f]. Returns [B], in nats. Not made for differentiation: see
-    `sum_log_normalizer`.
+    Not made for differentiation: see `sum_log_normalizer`.
+
+    Args:
+        R: [N_w, N_f].
+        b: [N_w].
+        r_hat: [B, N_f].
+
+    Returns:
+        [B], in nats.
     """
     if in_chunks(R.shape[0]):
         return _log_normalizer_in_chunks(*varying_alike(R, b, r_hat))
@@ -55,15 +62,25 @@ def log_normalizer(R: Array, b: Array, r_hat: Array) -> Array:
 
 
 def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array) -> Array:
-    """Σ_i weight_i log Σ_j exp(r̂_iᵀr_j + b_j), in nats; weight: [B], the rest as in `log_normalizer`.
+    """Compute Σ_i weight_i log Σ_j exp(r̂_iᵀr_j + b_j), in nats.
 
-    Its gradient costs two matrix products more and stores nothing of size B x N_w.
+    Its gradient costs two matrix products more and stores nothing of size B x N_w. The other arguments are as in
+    `log_normalizer`.
+
+    Args:
+        weight: [B].
     """
     return _sum_log_normalizer(*varying_alike(R, b, r_hat, weight))
 
 
 def nll(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
-    """Compute -log P(word) of each example, [B], in nats; word: int32 [B], the rest as in `log_normalizer`."""
+    """Compute -log P(word) of each example, [B], in nats.
+
+    The other arguments are as in `log_normalizer`.
+
+    Args:
+        word: int32 [B].
+    """
     return log_normalizer(R, b, r_hat) - logit(R, b, r_hat, word)
 
 
@@ -80,7 +97,8 @@ def in_chunks(num_words: int) -> bool:
 def _over_chunks(R: Array, b: Array, r_hat: Array, step: Callable[[Array, Array, Carry], Carry], begin: Carry) -> Carry:
     """Fold `step` over the chunks of the vocabulary.
 
-    step: (where the chunk begins, its vectors beside its biases [C, N_f + 1], carry) -> carry.
+    Args:
+        step: (where the chunk begins, its vectors beside its biases [C, N_f + 1], carry) -> carry.
     """
     num_words = len(R)
     chunks = -(-num_words // max(CHUNK, CACHE_ENTRIES // len(r_hat)))

@@ -24,9 +24,11 @@ from jaxlm.trees.paths import Tree, paths
 class Codes:
     """The codes of all words, end to end, on the device.
 
-    start: int32 [N_w + 1], word w's decisions are start[w] up to start[w + 1]; turn: int32 [decisions], v + 1 where the
-    code goes left at node v, -(v + 1) where right; children: of the tree, int32 [N_w - 1, 2].
-    longest: of the codes (static).
+    Attributes:
+        start: int32 [N_w + 1], word w's decisions are start[w] up to start[w + 1].
+        turn: int32 [decisions], v + 1 where the code goes left at node v, -(v + 1) where right.
+        children: of the tree, int32 [N_w - 1, 2].
+        longest: of the codes (static).
     """
 
     start: Array
@@ -38,8 +40,11 @@ class Codes:
 class Decisions(NamedTuple):
     """The decisions of a minibatch's next words, laid flat.
 
-    owner: int32 [n], which next word; node: int32 [n], N_w for padding; sign: float32 [n], +1 left, -1 right, 0 for
-    padding; children: of the tree, which the specification reads.
+    Attributes:
+        owner: int32 [n], which next word.
+        node: int32 [n], N_w for padding.
+        sign: float32 [n], +1 left, -1 right, 0 for padding.
+        children: of the tree, which the specification reads.
     """
 
     owner: Array

@@ -22,10 +22,12 @@ TILE = 4
 class Table(NamedTuple):
     """The tiles of all words, ordered by word.
 
-    start: int32[N_w + 1], word w has tiles start[w] up to start[w + 1]; turn: int32[tiles * TILE], v + 1 where the
-    code goes left at node v, -(v + 1) where right, 0 beyond its end; the last tile is no word's, and all 0; it is flat,
-    as rows of TILE numbers would fill a TPU's rows of 128; code: int32[tiles], the code that a tile belongs to,
-    counted from its word's first; None where no word has several codes.
+    Attributes:
+        start: int32 [N_w + 1], word w has tiles start[w] up to start[w + 1].
+        turn: int32 [tiles * TILE], v + 1 where the code goes left at node v, -(v + 1) where right, 0 beyond its end.
+            The last tile is no word's, and all 0. It is flat, as rows of TILE numbers would fill a TPU's rows of 128.
+        code: int32 [tiles], the code that a tile belongs to, counted from its word's first; None where no word has
+            several codes.
     """
 
     start: Array
@@ -34,9 +36,13 @@ class Table(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """Decisions of a minibatch: node int32 [T, TILE], sign float32 [T, TILE], 0 for padding.
+    """Decisions of a minibatch.
 
-    slot, owner: int32[T], the code and the example that a tile belongs to.
+    Attributes:
+        node: int32 [T, TILE].
+        sign: float32 [T, TILE], 0 for padding.
+        slot: int32 [T], the code that a tile belongs to.
+        owner: int32 [T], the example that a tile belongs to.
     """
 
     node: Array
@@ -65,7 +71,12 @@ def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
 
 
 def tiles(table: Table, word: Array, first_slot: Array, capacity: int, filler: int) -> Tiles:
-    """Return the tiles of the words [B], end to end; first_slot: int32[B], the slot of each word's first code."""
+    """Return the tiles of words, end to end.
+
+    Args:
+        word: [B], the words.
+        first_slot: int32 [B], the slot of each word's first code.
+    """
     owner, position, real = spread(table.start, word, capacity)
     at = jnp.minimum(owner, word.shape[0] - 1)
     # padding reads the table's empty last tile: were it zeroed here, XLA would fuse the choice into each loop over

@@ -43,7 +43,11 @@ def check(options: Options) -> None:
 
 
 def build(corpus: Corpus | DocumentCorpus, options: Options, counts: np.ndarray, key: Array) -> Tree:
-    """Build a tree, or read it; counts: int64 [N_w], of the training text."""
+    """Build a tree, or read it.
+
+    Args:
+        counts: int64 [N_w], of the training text.
+    """
     if options.tree not in RULES:
         return _read(options, corpus.vocabulary)
     return _by_rule(options, len(corpus.vocabulary), counts, key)

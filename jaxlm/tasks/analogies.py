@@ -21,7 +21,12 @@ BLOCK = 1 << 25  # cosines at a time: 128 MB
 
 
 class Questions(NamedTuple):
-    """Questions a b c d: words of each; section: of each, a position in names."""
+    """Questions a b c d.
+
+    Attributes:
+        words: of each question.
+        section: of each question, a position in `names`.
+    """
 
     words: list[list[str]]
     section: list[int]

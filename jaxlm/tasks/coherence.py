@@ -40,7 +40,8 @@ def npmi(documents: Documents, first: ArrayLike, second: ArrayLike) -> NDArray[n
 def coherence(documents: Documents, words: ArrayLike) -> NDArray[np.float64]:
     """Return the mean NPMI of the pairs of words of each topic: float64 [topics].
 
-    words: ids of each topic's words, int [topics, n], at least two.
+    Args:
+        words: ids of each topic's words, int [topics, n], at least two.
     """
     topics = np.asarray(words)
     first, second = np.triu_indices(topics.shape[1], 1)

@@ -32,7 +32,11 @@ class Question(NamedTuple):
     where: str
 
     def sentences(self, period_apart: bool = False) -> list[str]:
-        """Fill the gap with each choice; period_apart: make the period that ends the sentence a word of its own."""
+        """Fill the gap with each choice.
+
+        Args:
+            period_apart: make the period that ends the sentence a word of its own.
+        """
         text = LAST_PERIOD.sub(" .", self.text) if period_apart else self.text
         return [choice.join(GAPS.split(text)) for choice in self.choices]
 
@@ -99,9 +103,12 @@ def choose(scores: Scores) -> NDArray[np.int64]:
 
 
 def mix(first: Scores, second: Scores, weight: float) -> Scores:
-    """Compute α log P_1 + (1 - α) log P_2 of each sentence; weight: α.
+    """Compute α log P_1 + (1 - α) log P_2 of each sentence.
 
     It is the logarithm of the product of the models, which compares sentences without being normalised.
+
+    Args:
+        weight: α.
     """
     return weight * first + (1 - weight) * second
 

@@ -102,7 +102,9 @@ def evaluate(
 def topics(weights: ArrayLike, words: Sequence[str], top: int) -> list[list[tuple[str, float]]]:
     """Return the words with the largest weights to each hidden unit, and these weights (Lauly et al. 2017, Table 3).
 
-    weights: [N_w, N_h]; words: N_w names.
+    Args:
+        weights: [N_w, N_h].
+        words: N_w names.
     """
     table = np.asarray(weights)
     best = np.argsort(-table, axis=0, kind="stable")[:top].T

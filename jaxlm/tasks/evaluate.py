@@ -17,15 +17,17 @@ LN10 = math.log(10)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A text as a model sees it: `log_prob` is the sum of log P over its events, in nats.
+    """A text as a model sees it.
 
     An event is a word or a line end. Unknown words are those outside the vocabulary; they are events too,
     predicted as `<unk>`.
 
-    known: the same without the events that are `<unk>`, unknown words or a literal `<unk>` of the text; None where
-        there is no separate sum of these.
-    log_normalizer: mean and standard deviation over events of log Z, in nats, of a model whose scores training does
-        not normalise; None for others. `log_prob` is of normalised probabilities all the same.
+    Attributes:
+        log_prob: the sum of log P over its events, in nats.
+        known: the same without the events that are `<unk>`, unknown words or a literal `<unk>` of the text; None where
+            there is no separate sum of these.
+        log_normalizer: mean and standard deviation over events of log Z, in nats, of a model whose scores training does
+            not normalise; None for others. `log_prob` is of normalised probabilities all the same.
     """
 
     log_prob: float
@@ -62,9 +64,12 @@ class Evaluation:
 
 
 def evaluate(log_probs: ArrayLike, unknown: int = 0, known: NDArray[np.bool_] | None = None) -> Evaluation:
-    """Sum up a text's event log-probabilities [events], in nats, of which `unknown` are unknown words.
+    """Sum up a text's event log-probabilities.
 
-    known: [events], false for those that are `<unk>`.
+    Args:
+        log_probs: [events], in nats.
+        unknown: how many of them are of unknown words.
+        known: [events], false for those that are `<unk>`.
     """
     values = np.asarray(log_probs, np.float64)
     without = None if known is None else evaluate(values[known])

@@ -15,9 +15,13 @@ UPDATES, TOLERANCE = 10_000, 1e-9  # of EM, which stops when no weights are bett
 
 
 def mix(first: ArrayLike, second: ArrayLike, weight: float = 0.5) -> Floats:
-    """Compute log P_mix = log(α P_first + (1 - α) P_second) (Eq. 3.26), in nats, event by event; weight: α.
+    """Compute log P_mix = log(α P_first + (1 - α) P_second) (Eq. 3.26), in nats, event by event.
 
-    Raises ValueError for a weight outside [0, 1] and for different numbers of events.
+    Args:
+        weight: α.
+
+    Raises:
+        ValueError: the weight is outside [0, 1], or the numbers of events differ.
     """
     x, y = _pair(first, second)
     if not 0 <= weight <= 1:
@@ -65,18 +69,26 @@ def fit_weight(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def mix_all(log_probs: ArrayLike, weights: ArrayLike) -> Floats:
-    """Compute log Σ_i α_i P_i of N models' log-probabilities [N, events]: [events], in nats; weights: α, [N]."""
+    """Compute log Σ_i α_i P_i of N models: [events], in nats.
+
+    Args:
+        log_probs: [N, events], the models' log-probabilities.
+        weights: α, [N].
+    """
     with np.errstate(divide="ignore"):
         logs = np.log(np.asarray(weights, np.float64))[:, None]
     return np.logaddexp.reduce(logs + np.asarray(log_probs, np.float64), axis=0)
 
 
 def fit_weights(log_probs: ArrayLike) -> Floats:
-    """Return the weights [N] of N models' mixture that maximise its likelihood; log_probs: [N, events], in nats.
+    """Return the weights [N] of N models' mixture that maximise its likelihood.
 
     By expectation maximisation from equal weights: a weight becomes its model's mean share of the events'
     probabilities. As the log-likelihood is concave, no weights are better by more than max_i mean_t P_i / P_mix - 1
     nats an event, which ends it. Events that no model can explain say nothing. Source: Jelinek and Mercer 1980.
+
+    Args:
+        log_probs: [N, events], in nats.
     """
     values = np.asarray(log_probs, np.float64)
     weights = np.full(len(values), 1 / len(values))

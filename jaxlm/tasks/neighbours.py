@@ -21,7 +21,11 @@ def has_vector(vectors: ArrayLike) -> NDArray[np.bool_]:
 
 
 def nearest(units: NDArray[np.float64], word: int, top: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the `top` words nearest to `word`, itself left out, and their cosines; units: of `unit_vectors`."""
+    """Return the `top` words nearest to `word`, itself left out, and their cosines.
+
+    Args:
+        units: of `unit_vectors`.
+    """
     cosines = np.einsum("nd,d->n", units, units[word])
     cosines[word] = -np.inf
     ids = np.argsort(-cosines, kind="stable")[: min(top, len(units) - 1)]
@@ -36,7 +40,10 @@ class Neighbour(NamedTuple):
 
 
 def of_word(units: NDArray[np.float64], vocabulary: Vocabulary, word: str, top: int) -> list[Neighbour]:
-    """Return the `top` words nearest to a word by the cosine of their vectors; units: of `unit_vectors`.
+    """Return the `top` words nearest to a word by the cosine of their vectors.
+
+    Args:
+        units: of `unit_vectors`.
 
     Raises:
         NotInTraining: the word is not in the vocabulary, or has no vector.

@@ -27,8 +27,11 @@ Ints = NDArray[np.int64]
 class Features(NamedTuple):
     """The features of a hypothesis, of which weights have the same names.
 
-    acoustic: log, to any base; model: log10 P of the words under the model; words: their number; recogniser: log10 P
-    under the language model of the recogniser.
+    Attributes:
+        acoustic: log, to any base.
+        model: log10 P of the words under the model.
+        words: their number.
+        recogniser: log10 P under the language model of the recogniser.
     """
 
     acoustic: float
@@ -38,7 +41,12 @@ class Features(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """One line of an n-best list: rank (1 for the best), scores as in `Features`, words; where: its file and line."""
+    """One line of an n-best list: rank, scores as in `Features`, words.
+
+    Attributes:
+        rank: 1 for the best.
+        where: its file and line.
+    """
 
     rank: float
     acoustic: float
@@ -160,19 +168,32 @@ def first(hypotheses: Sequence[Hypothesis]) -> int:
 
 
 def outcome(errors: Sequence[Ints], words: Sequence[int], chosen: Iterable[int]) -> Outcome:
-    """Return the errors of the hypotheses that are chosen from each list; words: of the references."""
+    """Return the errors of the hypotheses that are chosen from each list.
+
+    Args:
+        words: of the references.
+    """
     return Outcome(np.array([wrong[i] for wrong, i in zip(errors, chosen, strict=True)]), np.array(words))
 
 
 def features(hypotheses: Sequence[Hypothesis], model: ArrayLike) -> Floats:
-    """Return the features of a list, [H, 4], in the order of `Features`; model: log10 P of each hypothesis, [H]."""
+    """Return the features of a list, [H, 4], in the order of `Features`.
+
+    Args:
+        model: log10 P of each hypothesis, [H].
+    """
     known = np.array([(h.acoustic, 0.0, h.num_words, h.recogniser) for h in hypotheses])
     known[:, 1] = model
     return known
 
 
 def choose(table: Floats, weights: ArrayLike) -> Ints:
-    """Choose from a list: features [H, 4] and weights [G, 4] -> int64 [G]; of equal hypotheses the first."""
+    """Choose from a list, of equal hypotheses the first: int64 [G].
+
+    Args:
+        table: features, [H, 4].
+        weights: [G, 4].
+    """
     weights = np.asarray(weights, np.float64)
     size = max(1, BLOCK // len(table))
     parts = [weights[first : first + size] @ table.T for first in range(0, len(weights), size)]

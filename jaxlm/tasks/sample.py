@@ -46,7 +46,11 @@ def sentence(
 
 
 def _draw(log_p: np.ndarray, share: float, temperature: float) -> int:
-    """Return the id of the word at a share of the distribution function, in [0, 1); log_p: [N_w], nats."""
+    """Return the id of the word at a share of the distribution function, in [0, 1).
+
+    Args:
+        log_p: [N_w], nats.
+    """
     log_p = log_p.astype(np.float64)
     cumulative = np.cumsum(np.exp((log_p - log_p.max()) / temperature))
     drawn = np.searchsorted(cumulative, share * cumulative[-1], side="right")

@@ -105,7 +105,13 @@ def compared(
 def judge(
     vectors: ArrayLike, vocabulary: Vocabulary, pairs: Pairs, prepare: Callable[[str], str] = str, seed: int = 0
 ) -> Agreement:
-    """Correlate the cosines of pairs with their scores; seed: of the bootstrap; other arguments as of `compared`."""
+    """Correlate the cosines of pairs with their scores.
+
+    The other arguments are as in `compared`.
+
+    Args:
+        seed: of the bootstrap.
+    """
     ours, people, _ = compared(vectors, vocabulary, pairs, prepare)
     left_out = len(pairs.words) - len(ours)
     if len(ours) < FEWEST:

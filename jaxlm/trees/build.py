@@ -46,6 +46,10 @@ def cluster(
     Each set of words, beginning with all words, is split by the responsibilities p, 1 - p of a mixture fitted to it
     (see `clustering.log_odds`), until it holds one word.
 
+    Where the thesis is silent: a split that leaves a side empty or with the whole set is replaced by the balanced
+    one, so that the recursion ends; so are all splits below depth 100, so that chains of outliers do not make it
+    quadratic; epsilon is taken as 0 from the level at which words have 8 codes on average.
+
     Args:
         key: equal keys give equal trees.
         features: [N_w, D]; in the thesis `clustering.average_features`.
@@ -55,10 +59,6 @@ def cluster(
         epsilon: half the width of the band of p in which words are put on both sides.
         em_steps: `steps` of `clustering.log_odds`.
         shared_variance: `shared` of `clustering.log_odds`.
-
-    Where the thesis is silent: a split that leaves a side empty or with the whole set is replaced by the balanced
-    one, so that the recursion ends; so are all splits below depth 100, so that chains of outliers do not make it
-    quadratic; epsilon is taken as 0 from the level at which words have 8 codes on average.
 
     Raises:
         UserError: features are not finite, epsilon is not in [0, 1/2), or there are fewer than two words.

@@ -48,6 +48,9 @@ def log_odds(
 
     Log-odds are returned since responsibilities round to 0 and 1 with 100 features.
 
+    Source: Mnih 2010, §4.4. Where the thesis is silent: the initial variances are the set's own, the initial mixing
+    weights are one half, and no variance falls below a hundredth of the set's own.
+
     Args:
         features: [N_w, D].
         words: [M], the members of all sets, concatenated.
@@ -56,9 +59,6 @@ def log_odds(
             first half, of component 2 that of the rest.
         steps: of EM.
         shared: whether the components have one variance, so that the boundary between them is linear.
-
-    Source: Mnih 2010, §4.4. Where the thesis is silent: the initial variances are the set's own, the initial mixing
-    weights are one half, and no variance falls below a hundredth of the set's own.
     """
     result = np.empty(len(words))
     ends = np.cumsum(sizes)
@@ -90,10 +90,13 @@ def initial(x: Floats, square: Floats, sizes: Ints, order: Ints) -> Mixture:
 
 
 def expectation(x: Floats, square: Floats, sizes: Ints, mixture: Mixture) -> Floats:
-    """Return log(p_1 / p_2) [M] under the mixture of each member's set; `square` [M] is |x|².
+    """Return log(p_1 / p_2) [M] under the mixture of each member's set.
 
     log(p_1 / p_2) = Σ_k ±(log π_k - D/2 log σ²_k - |x - μ_k|² / 2σ²_k), which is linear in x and |x|²: one product
     with one vector per set suffices for both components.
+
+    Args:
+        square: [M], |x|².
     """
     weight, mean, variance = mixture
     constant = np.log(weight) - x.shape[1] / 2 * np.log(variance) - np.sum(mean**2, axis=2) / (2 * variance)
@@ -104,12 +107,14 @@ def expectation(x: Floats, square: Floats, sizes: Ints, mixture: Mixture) -> Flo
 
 
 def maximisation(x: Floats, square: Floats, sizes: Ints, odds: Floats, shared: bool = False) -> Mixture:
-    """Return the mixture that maximises the expected log-likelihood, given responsibilities as log-odds [M].
-
-    shared: of the mixtures whose components have one variance.
+    """Return the mixture that maximises the expected log-likelihood.
 
     Each set of x must have mean zero: the sum of component 2 is then minus that of component 1, and variances are
     E|x|² - |μ|² without cancellation. A component without members keeps a tiny positive weight.
+
+    Args:
+        odds: responsibilities as log-odds, [M].
+        shared: of the mixtures whose components have one variance.
     """
     half = np.tanh(odds / 2) / 2
     p = np.stack([0.5 + half, 0.5 - half], axis=1)

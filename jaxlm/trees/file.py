@@ -29,7 +29,10 @@ def save(tree: Tree, path: str | Path) -> None:
 
 
 def load(path: str | Path, num_words: int | None = None) -> Tree:
-    """Read a tree written by `save`, without unpickling; num_words: size of the vocabulary, if known.
+    """Read a tree written by `save`, without unpickling.
+
+    Args:
+        num_words: size of the vocabulary, if known.
 
     Raises:
         UserError: the file is missing, damaged or of another version, holds no valid tree, or is for a vocabulary of

@@ -91,7 +91,11 @@ def paths(tree: Tree) -> Paths:
 
 
 def below(tree: Tree, mass: NDArray) -> NDArray:
-    """Return the total mass of the leaves on each side of each node, [num_nodes, 2]; mass: [N_w], of one leaf."""
+    """Return the total mass of the leaves on each side of each node, [num_nodes, 2].
+
+    Args:
+        mass: [N_w], of one leaf.
+    """
     if np.shape(mass) != (tree.num_words,):
         raise ValueError(f"numbers of shape {np.shape(mass)} for a tree over {tree.num_words} words")
     leaf = tree.children < 0

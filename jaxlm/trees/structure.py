@@ -19,8 +19,10 @@ FILE = "tree.npz"
 def read(name: str, vocabulary: Vocabulary | None = None) -> Tree:
     """Read a tree from a file, or from the folder of a model.
 
-    vocabulary: whose ids its leaves get, if known. A file has ids alone, which are taken as they are; a folder has the
-    words, too.
+    A file has ids alone, which are taken as they are; a folder has the words, too.
+
+    Args:
+        vocabulary: whose ids its leaves get, if known.
     """
     path, num_words = Path(name), None if vocabulary is None else len(vocabulary)
     if not (path / FILE).exists():
@@ -39,7 +41,11 @@ def read(name: str, vocabulary: Vocabulary | None = None) -> Tree:
 
 
 def of_trees(**own: Any) -> Structure:
-    """Return the structure of a model over a tree; own: the fields of `Structure` that are its own."""
+    """Return the structure of a model over a tree.
+
+    Args:
+        **own: the fields of `Structure` that are its own.
+    """
     return Structure(
         name="tree",
         arrays=lambda tree: tree.children,

@@ -11,7 +11,8 @@ from jaxlm.data.files import Reading
 class DocumentReading(Reading):
     """How files of documents are read; those given to a trained model are read as its training documents were.
 
-    encoding, lower, numbers, punctuation: of texts, as in `Reading`.
+    Attributes:
+        encoding, lower, numbers, punctuation: of texts, as in `Reading`.
     """
 
     format: Literal["text", "counts"] | None = option(

@@ -24,7 +24,9 @@ SPAN = 32  # words that are summed by a product
 class Ordered(NamedTuple):
     """Documents' words, end to end: document i has the words offsets[i] … offsets[i+1]-1.
 
-    offsets: int32 [documents + 1]; word: int32 [capacity], at least the number of words.
+    Attributes:
+        offsets: int32 [documents + 1].
+        word: int32 [capacity], at least the number of words.
     """
 
     offsets: Any
@@ -80,7 +82,12 @@ def lengths(data: Ordered) -> NDArray[np.int64]:
 
 
 def gather(data: Ordered, index: Array, capacity: int, num_words: int) -> Words:
-    """Gather the documents `index`, int32 [B], into `capacity` words; num_words: N_w."""
+    """Gather documents into `capacity` words.
+
+    Args:
+        index: int32 [B], the documents.
+        num_words: N_w.
+    """
     owner, place, real = spread(data.offsets, index, capacity)
     word = jnp.where(real, data.word.at[place].get(mode="fill"), num_words)
     return Words(owner, word, data.offsets[index + 1] - data.offsets[index])

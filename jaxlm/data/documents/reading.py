@@ -166,7 +166,8 @@ def in_vocabulary(
 ) -> tuple[Documents, int]:
     """Return documents as counts of the words of a vocabulary, and the number of their other words.
 
-    strict: numbers past the vocabulary's end are errors.
+    Args:
+        strict: numbers past the vocabulary's end are errors.
 
     Raises:
         UserError: a word has a number that the vocabulary does not have.

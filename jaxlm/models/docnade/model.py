@@ -51,7 +51,14 @@ class Config:
 
 
 class Params(NamedTuple):
-    """W: [N_w, H] word vectors; c: [H] hidden biases; V: [N_w - 1, H] vectors and b: [N_w - 1] biases of nodes."""
+    """Parameters.
+
+    Attributes:
+        W: [N_w, H], word vectors.
+        c: [H], hidden biases.
+        V: [N_w - 1, H], vectors of nodes.
+        b: [N_w - 1], biases of nodes.
+    """
 
     W: Array
     c: Array
@@ -121,16 +128,23 @@ def costs(data: Data) -> NDArray[np.int64]:
 
 
 def gather(data: Data, index: Array, capacity: tuple[int, int], config: Config) -> Batch:
-    """Gather the documents `index`, int32 [B]; capacity: of words, of tiles."""
+    """Gather documents.
+
+    Args:
+        index: int32 [B], the documents.
+        capacity: of words, of tiles.
+    """
     words = ordered.gather(data.documents, index, capacity[0], config.num_words)
     none = jnp.zeros_like(words.word)  # each word has one code
     return Batch(words, tiles(data.table, words.word, none, capacity[1], config.num_words - 1))
 
 
 def loss(params: Params, words: Array, children: Array, config: Config) -> Array:
-    """Compute -log p(v) of ONE document, int32 [D], in nats: the specification (Eq. 6, 8, 9; Algorithm 1).
+    """Compute -log p(v) of ONE document in nats: the specification (Eq. 6, 8, 9; Algorithm 1).
 
-    children: of the tree, int32 [N_w - 1, 2].
+    Args:
+        words: int32 [D].
+        children: of the tree, int32 [N_w - 1, 2].
     """
     require_whole(params)
 
@@ -148,7 +162,11 @@ def log_prob(params: Params, total: Array, children: Array, config: Config) -> A
 
 
 def hidden(W: Array, c: Array, words: Words, config: Config) -> Array:
-    """Compute h_i of each word of a minibatch, [n, H]; W: the rows of its words, [n, H] (Eq. 7)."""
+    """Compute h_i of each word of a minibatch, [n, H] (Eq. 7).
+
+    Args:
+        W: [n, H], the rows of its words.
+    """
     return _computed_once(lambda total: G[config.activation](c[None] + total), running_sums(W, words.owner))
 
 
@@ -191,7 +209,8 @@ def touched(batch: Batch, config: Config) -> Params:
 def _forward(weights: Any, batch: Batch, config: Config) -> tuple[Array, Array, Array]:
     """Compute the nats of documents, [B], h_i of words, [n, H], and the derivatives by logits, [T, TILE].
 
-    weights: `Weights` of each parameter.
+    Args:
+        weights: `Weights` of each parameter.
     """
     W, c, V, b = weights
     h = hidden(W.scale * W.value.at[batch.words.word].get(mode="clip"), c.value, batch.words, config)

@@ -61,7 +61,11 @@ def first_stage(options: TreeOptions) -> TreeOptions | None:
 
 
 def build(corpus: DocumentCorpus, options: TreeOptions, counts: np.ndarray, key: Array) -> Tree:
-    """Build a tree, or read it; counts: int64 [N_w], of the training documents."""
+    """Build a tree, or read it.
+
+    Args:
+        counts: int64 [N_w], of the training documents.
+    """
     num_words = len(corpus.vocabulary)
     if options.tree not in RULES:
         return word_tree.build(corpus, word_tree.Options(options.tree), counts, key)

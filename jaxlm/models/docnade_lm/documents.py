@@ -21,8 +21,11 @@ from jaxlm.trees.paths import Tree
 class Grouped(NamedTuple):
     """A text in documents: document i has the events start[i] … start[i + 1] - 1.
 
-    start: int32 [capacity], at least documents + 1; what follows are empty documents. documents: int32 scalar. Texts of
-    similar length share a compiled program, as those of `Text` do.
+    Texts of similar length share a compiled program, as those of `Text` do.
+
+    Attributes:
+        start: int32 [capacity], at least documents + 1; what follows are empty documents.
+        documents: int32 scalar.
     """
 
     text: Text
@@ -51,7 +54,11 @@ class Batch(NamedTuple):
 
 
 def texts(config: Any, eos: int, tree: Tree | None = None) -> Callable[[np.ndarray], Grouped | output.Data]:
-    """Return a function from ids, int32 [events], to a text in documents; tree: where there is one."""
+    """Return a function from ids, int32 [events], to a text in documents.
+
+    Args:
+        tree: where there is one.
+    """
     codes = output.codes(tree)
 
     def grouped(ids: np.ndarray) -> Grouped | output.Data:

@@ -54,7 +54,12 @@ class Config(nplm.Config):
 
 
 class Params(NamedTuple):
-    """R: [N_w, N_f], the paper's W^LM; W: [N_w, N_h], the paper's W^DN; the rest as in `nplm.Params`."""
+    """Parameters; the rest are as in `nplm.Params`.
+
+    Attributes:
+        R: [N_w, N_f], the paper's W^LM.
+        W: [N_w, N_h], the paper's W^DN.
+    """
 
     R: Array
     W: Array
@@ -68,8 +73,11 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, counts: ArrayLike, tree: Tree | None = None) -> Params:
     """Draw the parameters before training: those of the NPLM; documents begin without an effect.
 
-    counts: [N_w], of the training text; tree: where there is one.
     Differs: the paper does not state its initial parameters.
+
+    Args:
+        counts: [N_w], of the training text.
+        tree: where there is one.
     """
     plain = nplm.init(key, config, counts, tree)
     return Params(W=jnp.zeros((config.num_words, config.num_hidden)), **plain._asdict())
@@ -135,7 +143,13 @@ def document_means(rows: Array, batch: Batch) -> Array:
 def _last_layers(
     params: Params, vectors: Array, rows: Array, batch: Batch, keys: Array | None, config: Config
 ) -> Array:
-    """Compute `last_layer` of each event from rows of R, [n, c, N_f], and of W, [n, N_h]; keys: of documents, [B]."""
+    """Compute `last_layer` of each event.
+
+    Args:
+        vectors: rows of R, [n, c, N_f].
+        rows: of W, [n, N_h].
+        keys: of documents, [B].
+    """
     if keys is not None:
         keys = jax.vmap(jax.random.fold_in)(keys[jnp.minimum(batch.owner, len(keys) - 1)], batch.earlier)
     one = partial(last_layer, config=config)
@@ -143,9 +157,12 @@ def _last_layers(
 
 
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
+    """Sum over the minibatch of weight * `loss`.
 
-    With an objective that reads rows, params are `Gathered`.
+    Args:
+        params: of the model; with an objective that reads rows, `Gathered`.
+        weight: [B], 0 for padding.
+        keys: [B], one for each document.
     """
     of_event, word = jnp.take(weight, batch.owner, mode="fill", fill_value=0), jnp.maximum(batch.word, 0)
     if output.reads_rows(config):

@@ -32,9 +32,12 @@ class Data(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A minibatch: context int32[c, B], oldest first; owner: int32[slots], the example of each code (B: none).
+    """A minibatch.
 
-    owner is None where no word has several codes, so that a code's slot is its example.
+    Attributes:
+        context: int32 [c, B], oldest first.
+        owner: int32 [slots], the example of each code (B: none); None where no word has several codes, so that a code's
+            slot is its example.
     """
 
     context: Array
@@ -44,7 +47,11 @@ class Batch(NamedTuple):
 
 
 def make_data(ids: np.ndarray, tree: Tree, config: Any, eos: int) -> Data:
-    """Return a text with the paths of all words, on the device; ids: int32 [events]."""
+    """Return a text with the paths of all words, on the device.
+
+    Args:
+        ids: int32 [events].
+    """
     every = paths(tree)
     is_hot = every.nodes < config.num_hot
     hot, cold = tabulate(every, is_hot), tabulate(every, ~is_hot)
@@ -66,7 +73,12 @@ def costs(data: Data) -> NDArray[np.unsignedinteger]:
 
 
 def gather(data: Data, index: Array, capacity: tuple[int, int, int], config: Any) -> Batch:
-    """Gather the examples `index` int32[B] of the text; capacity: numbers of hot tiles, cold tiles and codes."""
+    """Gather examples of the text.
+
+    Args:
+        index: int32 [B], the examples.
+        capacity: numbers of hot tiles, cold tiles and codes.
+    """
     B = index.shape[0]
     hot_tiles, cold_tiles, slots = capacity
     context, word = gather_contexts(data.text, index, config.context_size, config.across_lines)

@@ -18,8 +18,10 @@ from jaxlm.trees.paths import Tree, paths
 class Example(NamedTuple):
     """What `loss` takes, of one example or, with a leading axis, of many.
 
-    context: int32 [c], oldest word first. nodes, signs: int32 and int8 [codes, depth], the decisions on the paths to
-    the word's leaves; a sign is +1 where the path goes left, -1 right, 0 beyond its end.
+    Attributes:
+        context: int32 [c], oldest word first.
+        nodes: int32 [codes, depth], of the decisions on the paths to the word's leaves.
+        signs: int8 [codes, depth], of these decisions: +1 where the path goes left, -1 right, 0 beyond its end.
     """
 
     context: Array

@@ -24,8 +24,12 @@ from jaxlm.objectives.tree_tiles import TILE, Tiles, decide, weighted_rows
 class Forward(NamedTuple):
     """What the forward pass leaves for the backward one.
 
-    loss: [B], nats; hot, cold: [T, TILE], the derivative of the loss by each logit; read: [c, B, N_f], the
-    context's vectors; r_hat: [B, N_f].
+    Attributes:
+        loss: [B], nats.
+        hot: [T, TILE], the derivative of the loss by each logit.
+        cold: [T, TILE], likewise.
+        read: [c, B, N_f], the context's vectors.
+        r_hat: [B, N_f].
     """
 
     loss: Array
@@ -39,7 +43,9 @@ class Forward(NamedTuple):
 def forward(weights: Sequence[Weights], batch: Batch, mask: Array | None, num_hot: int) -> Forward:
     """Compute -log P(word | context) of each example (Eq. 4.4-4.7).
 
-    weights: of R, C, Q and b; mask: [B, N_f] multiplies r̂ (dropout).
+    Args:
+        weights: of R, C, Q and b.
+        mask: [B, N_f], multiplies r̂ (dropout).
     """
     R, C, Q, b = weights
     with jax.named_scope("prediction"):
@@ -90,7 +96,11 @@ def gradient(
 
 
 def _predicted(C: Array, read: Array) -> Array:
-    """Compute r̂ of each example, [B, N_f]; read: [c, B, N_f] (Eq. 4.7; of matrices that are not diagonal, Eq. 4.1)."""
+    """Compute r̂ of each example, [B, N_f] (Eq. 4.7; of matrices that are not diagonal, Eq. 4.1).
+
+    Args:
+        read: [c, B, N_f].
+    """
     if C.ndim == 3:
         return jnp.einsum("ijk,ibk->bj", C, read)
     r_hat = C[0][None] * read[0]

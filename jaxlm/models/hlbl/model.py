@@ -55,9 +55,14 @@ class Config:
 
 
 class Params(NamedTuple):
-    """R: [N_w, N_f] context word vectors; C: [c, N_f], or [c, N_f, N_f]; Q: [nodes, N_f]; b: [nodes].
+    """Parameters.
 
-    C is the diagonals of the context matrices, or whole matrices where they are not diagonal.
+    Attributes:
+        R: [N_w, N_f], context word vectors.
+        C: [c, N_f], the diagonals of the context matrices, or [c, N_f, N_f], whole matrices where they are not
+            diagonal.
+        Q: [nodes, N_f].
+        b: [nodes].
     """
 
     R: Array
@@ -69,9 +74,11 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
     """Return parameters before training (§4.6.1): small Gaussians, and biases that give the base rates.
 
-    node_biases: [nodes], of `jaxlm.trees.paths.node_biases`.
     Differs: C_i is small Gaussians around the identity over c, where §4.6.1 draws all weights around 0: Eq. 4.7 would
     then begin with a product of two near-zero factors, whose gradients are near zero as well.
+
+    Args:
+        node_biases: [nodes], of `jaxlm.trees.paths.node_biases`.
     """
     D, c = config.num_features, config.context_size
     kR, kC, kQ = jax.random.split(key, 3)
@@ -89,8 +96,9 @@ def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
 def loss(params: Params, example: tuple[Array, Array, Array], key: Array | None, config: Config) -> Array:
     """Compute -log P(word | context) in nats, for ONE example: the specification.
 
-    example: context int32[c], oldest first; nodes and signs int32[codes, depth] of the word's codes, +1 where
-    the code goes left, -1 right, 0 beyond its end. A code that is all 0 is none.
+    Args:
+        example: context int32 [c], oldest first; nodes and signs int32 [codes, depth] of the word's codes, +1 where the
+            code goes left, -1 right, 0 beyond its end. A code that is all 0 is none.
     """
     require_whole(params)
     context, nodes, signs = example

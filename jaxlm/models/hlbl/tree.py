@@ -112,7 +112,11 @@ def first_stage(options: TreeOptions) -> TreeOptions | None:
 
 
 def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) -> Tree:
-    """Build a tree, or read it; the most visited nodes come first. counts: int64 [N_w], of the training text."""
+    """Build a tree, or read it; the most visited nodes come first.
+
+    Args:
+        counts: int64 [N_w], of the training text.
+    """
     num_words = len(corpus.vocabulary)
     if options.tree not in RULES:
         tree = read(options.tree, corpus.vocabulary)

@@ -24,7 +24,12 @@ def module(num_hidden: int) -> Any:
 
 
 def step(state: Array, inputs: Array, products: Array) -> Array:
-    """Compute the units after an event, [B, N_h]; inputs, products: [B, 3 N_h]."""
+    """Compute the units after an event, [B, N_h].
+
+    Args:
+        inputs: [B, 3 N_h].
+        products: [B, 3 N_h].
+    """
     (r, z, n), (of_r, of_z, of_n) = (jnp.split(x, 3, axis=1) for x in (inputs, products))
     new = jnp.tanh(n + jax.nn.sigmoid(r + of_r) * of_n)
     kept = jax.nn.sigmoid(z + of_z)

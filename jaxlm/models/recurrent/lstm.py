@@ -23,7 +23,12 @@ def module(num_hidden: int) -> Any:
 
 
 def step(state: tuple[Array, Array], inputs: Array, products: Array) -> tuple[Array, Array]:
-    """Compute the memory and the units after an event, [B, N_h] each; inputs, products: [B, 4 N_h]."""
+    """Compute the memory and the units after an event, [B, N_h] each.
+
+    Args:
+        inputs: [B, 4 N_h].
+        products: [B, 4 N_h].
+    """
     c, _ = state
     i, f, g, o = jnp.split(inputs + products, 4, axis=1)
     c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)

@@ -19,9 +19,12 @@ WORDS = 1  # folded into the features' key for the words that are dropped
 
 
 class Masks(NamedTuple):
-    """Factors of a window: of the features, [N_f], and of each layer's units, [layers, N_h].
+    """Factors of a window.
 
-    units: as what follows the layer reads them; states: as the layer itself does at the next event.
+    Attributes:
+        features: [N_f], of the features.
+        units: [layers, N_h], of each layer's units, as what follows the layer reads them.
+        states: [layers, N_h], likewise, as the layer itself reads them at the next event.
     """
 
     features: Array
@@ -30,7 +33,11 @@ class Masks(NamedTuple):
 
 
 def draw_masks(key: Array | None, config: Any) -> Masks:
-    """Draw what is dropped in a window; without a key, nothing. config: of the network."""
+    """Draw what is dropped in a window; without a key, nothing.
+
+    Args:
+        config: of the network.
+    """
     number = 1 + config.num_layers
     of_features, *of_units = [None] * number if key is None else jax.random.split(key, number)
     of_states = [None if each is None else jax.random.fold_in(each, STATES) for each in of_units]

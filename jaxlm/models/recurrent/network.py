@@ -71,9 +71,14 @@ class Config(output.Options, TopicOptions):
 
 
 class Params(NamedTuple):
-    """R: [N_w, N_f] word vectors; cells: flax's parameters of each layer; U: [N_w, N_h], or None if tied; b: [N_w].
+    """Parameters.
 
-    With a tree the rows of U and b are of its N_w - 1 nodes. head: of `output.init`.
+    Attributes:
+        R: [N_w, N_f], word vectors.
+        cells: flax's parameters of each layer.
+        U: [N_w, N_h], or None if tied. With a tree its rows, and those of b, are of the tree's N_w - 1 nodes.
+        b: [N_w].
+        head: of `output.init`.
     """
 
     R: Array
@@ -105,7 +110,9 @@ def _flat(batch: Windows, config: Config) -> tuple[Array, Any]:
 def init(key: Array, config: Config, counts: np.ndarray | Array, structure: Tree | Topics | None = None) -> Params:
     """Return parameters before training: small Gaussians, flax's for the cells, and biases that give the base rates.
 
-    counts: [N_w], of the training text; structure: the structure, where there is one.
+    Args:
+        counts: [N_w], of the training text.
+        structure: that of the model, where there is one.
     """
     key_R, key_U, key_head, *of_cells = jax.random.split(key, 3 + config.num_layers)
     N_h, scale = config.num_hidden, config.init_scale
@@ -210,9 +217,12 @@ def _joined(p: Any, side: str, config: Config) -> tuple[Array, Array]:
 def batch_loss(
     params: Any, given: Carried, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics, tuple[State, ...]]:
-    """Sum over the minibatch of weight * `loss`, and the new states; weight: [B], 0 for padding; keys: [B].
+    """Sum over the minibatch of weight * `loss`, and the new states.
 
-    With an objective that reads rows, params are `Gathered`.
+    Args:
+        params: of the model; with an objective that reads rows, `Gathered`.
+        weight: [B], 0 for padding.
+        keys: [B], one for each window.
     """
     windows = given.batch
     of_event = (weight[:, None] * (windows.word >= 0)).reshape(-1)
@@ -238,7 +248,8 @@ def event_nats(
 ) -> tuple[Array, tuple[State, ...]]:
     """Compute -log P of each event of windows, [B, T], in nats, 0 after the text's end, and the new states.
 
-    normalizers: compute log Z of the scores before each event instead.
+    Args:
+        normalizers: compute log Z of the scores before each event instead.
     """
     x, states = hidden(params, params.R[given.batch.before], given, None, config)
     word, z, V = given.batch.word, x.reshape(-1, config.num_hidden), vectors_of(params)

@@ -31,8 +31,9 @@ EVENTS = 256  # of a text that are scored at a time
 class State(NamedTuple):
     """What is carried from word to word.
 
-    layers: the layers' states, [1, N_h] each; recent: int32 [at most `topic_window`], the last words read, from which
-    the next mixture of topics is inferred.
+    Attributes:
+        layers: the layers' states, [1, N_h] each.
+        recent: int32 [at most `topic_window`], the last words read, from which the next mixture of topics is inferred.
     """
 
     layers: Any
@@ -50,7 +51,8 @@ def _predicted(
 ) -> tuple[Any, Array]:
     """Read the events of one window, [1, T], to its end; returns the states and log P of every word at event `last`.
 
-    children: of the tree, if any.
+    Args:
+        children: of the tree, if any.
     """
     x, after = hidden(params, params.R[windows.before], Carried(windows, states), None, config)
     return after, output.log_prob(vectors_of(params), params.b, params.head, x[0, last], config, children)

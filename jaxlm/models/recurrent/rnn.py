@@ -22,7 +22,12 @@ def module(num_hidden: int) -> Any:
 
 
 def step(state: Array, inputs: Array, products: Array) -> Array:
-    """Compute the units after an event, [B, N_h]; inputs, products: [B, N_h]."""
+    """Compute the units after an event, [B, N_h].
+
+    Args:
+        inputs: [B, N_h].
+        products: [B, N_h].
+    """
     return jax.nn.sigmoid(inputs + products)
 
 

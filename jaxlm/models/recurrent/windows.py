@@ -14,10 +14,14 @@ from jaxlm.trees.paths import Tree
 
 
 class Windows(NamedTuple):
-    """A text in windows: the word before each event, the word itself, and whether a line begins with it, [N, T].
+    """A text in windows; after its end the word is -1.
 
-    After the text's end the word is -1. aux: of a minibatch, auxiliary data of its objective (`output.aux_of`).
-    topics: of models that have them, the mixture of topics before each event, [N, T, K].
+    Attributes:
+        before: [N, T], the word before each event.
+        word: [N, T], the word itself.
+        first: [N, T], whether a line begins with it.
+        aux: of a minibatch, auxiliary data of its objective (`output.aux_of`).
+        topics: of models that have them, the mixture of topics before each event, [N, T, K].
     """
 
     before: Array
@@ -32,7 +36,8 @@ def texts(
 ) -> Callable[[np.ndarray], Windows | output.Data]:
     """Return a function from ids, int32 [events], to their windows; before the text there is a line end.
 
-    structure: that of the model, where it has one.
+    Args:
+        structure: that of the model, where it has one.
     """
     codes = output.codes(structure if isinstance(structure, Tree) else None)
 

@@ -51,9 +51,12 @@ class LogPartition(NamedTuple):
     log_weight: NDArray[np.float64]
 
     def error_of_sum(self, factors: ArrayLike) -> float:
-        """Return the standard error of Σ_D factor_D log Z_D, with the limits of `standard_error`; factors: [lengths].
+        """Return the standard error of Σ_D factor_D log Z_D, with the limits of `standard_error`.
 
         By the delta method: in the first order, chain i adds Σ_D factor_D w_Di / mean(w_D) to a mean over chains.
+
+        Args:
+            factors: [lengths].
         """
         chains = self.log_weight.shape[1]
         if chains < 2:

@@ -52,7 +52,11 @@ def slots(length: Array, capacity: int) -> Slots:
 
 @jax.named_scope("hidden_input")
 def hidden_input(params: Any, word: Array, at: Slots) -> Array:
-    """Compute D c + Σ_i W_{v_i} of each document, [B, H]; word: int32 [n] (Eq. 24)."""
+    """Compute D c + Σ_i W_{v_i} of each document, [B, H] (Eq. 24).
+
+    Args:
+        word: int32 [n].
+    """
     rows = params.W.at[word].get(mode="fill", fill_value=0)
     total = jax.ops.segment_sum(rows, at.owner, len(at.length), indices_are_sorted=True)
     return at.length.astype(rows.dtype)[:, None] * params.c[None] + total

@@ -59,7 +59,13 @@ class Config:
 
 
 class Params(NamedTuple):
-    """W: [N_w, H] word vectors; b: [N_w] word biases; c: [H] hidden biases."""
+    """Parameters.
+
+    Attributes:
+        W: [N_w, H], word vectors.
+        b: [N_w], word biases.
+        c: [H], hidden biases.
+    """
 
     W: Array
     b: Array
@@ -113,7 +119,10 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
 
     F(v) = -b·n(v) - Σ_j log(1 + exp(D c_j + n(v)·W_j)), with n(v) the counts of words, by Eq. 22; v' are D words after
     T full steps of block Gibbs sampling from v (Eq. 23-25). Minus the gradient is Eq. 26 with v' for what the model
-    expects. example: a minibatch, of `at` the place and length of this document alone.
+    expects.
+
+    Args:
+        example: a minibatch, of `at` the place and length of this document alone.
     """
     require_whole(params)
     place = jnp.arange(len(example.word)) - example.at.first
@@ -144,7 +153,11 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
 
 @jax.named_scope("free_energy")
 def free_energies(params: Params, word: Array, at: Slots) -> Array:
-    """Compute F(v) of each document, [B]; word: int32 [n] (Eq. 22)."""
+    """Compute F(v) of each document, [B] (Eq. 22).
+
+    Args:
+        word: int32 [n].
+    """
     return hidden_free_energy(hidden_input(params, word, at)) - word_biases(params, word, at)
 
 
@@ -155,10 +168,14 @@ def word_biases(params: Params, word: Array, at: Slots) -> Array:
 
 
 def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics]:
-    """Return the sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
+    """Return the sum over the minibatch of weight * `loss`.
 
     Its value says nothing about how good a model is. The metric is -1/D log p(v | h), with h as in the first step of
     the chain. The perplexity of held-out words (`score`) is left to validation, as it takes twice as long as a step.
+
+    Args:
+        weight: [B], 0 for padding.
+        keys: [B], one for each document.
     """
     fixed, at = lax.stop_gradient(params), batch.at
     length = at.length.astype(weight.dtype)

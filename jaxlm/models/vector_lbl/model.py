@@ -47,9 +47,13 @@ class Config:
 
 
 class Params(NamedTuple):
-    """R, Q: [N_w, N_f], vectors of words around and of words predicted; b: [N_w], biases; c: [2 window, N_f], weights.
+    """Parameters.
 
-    c is None where positions are alike.
+    Attributes:
+        R: [N_w, N_f], vectors of words around.
+        Q: [N_w, N_f], vectors of words predicted.
+        b: [N_w], biases.
+        c: [2 window, N_f], weights; None where positions are alike.
     """
 
     R: Array
@@ -61,7 +65,10 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
     """Draw R from ±1/(2 N_f), zeros for words that do not occur; Q is 0, and b has the words' frequencies.
 
-    All positions weigh alike at first. The paper says nothing of where training begins; counts: [N_w].
+    All positions weigh alike at first. The paper says nothing of where training begins.
+
+    Args:
+        counts: [N_w].
     """
     N_w, D, J = config.num_words, config.num_features, 2 * config.window
     drawn = jax.random.uniform(key, (N_w, D), minval=-0.5 / D, maxval=0.5 / D)
@@ -99,7 +106,13 @@ def touched(batch: Blocks, config: Config) -> Params:
 
 
 def nats(params: Params, q_hat: Array, word: Array, aux: sampled.Drawn, of_word: Array, config: Config) -> Array:
-    """Compute the loss of ONE prediction, by whole parameters: q_hat: [D]; aux: of a block; of_word: log P_n(word)."""
+    """Compute the loss of ONE prediction, by whole parameters.
+
+    Args:
+        q_hat: [D].
+        aux: of a block.
+        of_word: log P_n(word).
+    """
     return sampled.loss(params.Q, params.b, None, q_hat, word, aux._replace(of_word=of_word), config)
 
 
@@ -144,7 +157,11 @@ def windows(batch: Blocks, config: Config) -> Array:
 
 
 def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config) -> Program:
-    """Return a model as the engine sees it; loss: its `batch_loss`."""
+    """Return a model as the engine sees it.
+
+    Args:
+        loss: its `batch_loss`.
+    """
     return blocks.block_program(
         config=config, batch=gather, loss=loss, score=score, metric=METRIC, training_metrics=(DRAWN,),
         at_step=with_noise, sparse=Sparse(touched),

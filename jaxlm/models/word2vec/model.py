@@ -37,7 +37,12 @@ class Config(outputs.Options):
 
 
 class Params(NamedTuple):
-    """W: [N_w, N_f], the words' vectors; C: vectors of predicted words, [N_w, N_f], or of a tree's nodes."""
+    """Parameters.
+
+    Attributes:
+        W: [N_w, N_f], the words' vectors.
+        C: vectors of predicted words, [N_w, N_f], or of a tree's nodes.
+    """
 
     W: Array
     C: Array
@@ -81,7 +86,11 @@ def touched(batch: Blocks, config: Config) -> Params:
 
 
 def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config) -> Program:
-    """Return a model as the engine sees it; loss: its `batch_loss`."""
+    """Return a model as the engine sees it.
+
+    Args:
+        loss: its `batch_loss`.
+    """
     return blocks.block_program(
         config=config, batch=gather, loss=loss, score=score, metric=outputs.METRICS[config.objective],
         training_metrics=(outputs.DRAWN[config.objective],),
@@ -92,8 +101,11 @@ def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config)
 def cost(config: Config, predictions: float, against_noise: float) -> Cost:
     """Count what a word takes: products of vectors, and rows that are read and added to, of which a block shares some.
 
-    predictions: of a centre, from windows of the mean width; against_noise: vectors whose products with a block's
-    noise are taken, for each word. The path to a word in a tree is taken to be as long as that of a balanced one.
+    The path to a word in a tree is taken to be as long as that of a balanced one.
+
+    Args:
+        predictions: of a centre, from windows of the mean width.
+        against_noise: vectors whose products with a block's noise are taken, for each word.
     """
     D, M, around = config.num_features, config.block_size, 2 * config.window / config.block_size
     if config.objective == "tree":

@@ -46,9 +46,11 @@ class Options:
 
 
 class PaddedPaths(NamedTuple):
-    """The decisions on the paths of words: nodes int32 [..., L], N_w for padding; signs int8 [..., L], 0 for padding.
+    """The decisions on the paths of words; L is the length of the longest path.
 
-    A sign is 1 where the path goes to the left of its node, -1 to the right; L is the length of the longest path.
+    Attributes:
+        nodes: int32 [..., L], N_w for padding.
+        signs: int8 [..., L], 1 where the path goes to the left of its node, -1 to the right, 0 for padding.
     """
 
     nodes: Array
@@ -63,7 +65,11 @@ def padded_paths(codes: Codes, word: Array) -> PaddedPaths:
 
 
 def draw(source: Source, key: Array, config: Any) -> Array:
-    """Draw the noise of blocks: int32 [B, S]; key: equal on all devices."""
+    """Draw the noise of blocks: int32 [B, S].
+
+    Args:
+        key: equal on all devices.
+    """
     S = config.block_noise
     return noise.draw(source.noise, key, source.number[:, None] * S + jnp.arange(S, dtype=jnp.int32)[None])
 
@@ -88,7 +94,11 @@ def nats(C: Array, x: Array, word: Array, aux: Any, config: Any) -> Array:
 
 
 def row_ids(word: Array, aux: Any) -> Array:
-    """Return the rows of C that a minibatch reads: int32 [n], of a block's centres before its noise; word: [B, M]."""
+    """Return the rows of C that a minibatch reads: int32 [n], of a block's centres before its noise.
+
+    Args:
+        word: [B, M].
+    """
     if isinstance(aux, PaddedPaths):
         return aux.nodes.reshape(-1)
     return jnp.concatenate([word, aux], axis=1).reshape(-1)

@@ -19,6 +19,7 @@ from jaxlm.tasks import mixture
 from jaxlm.trained_model import Model
 
 PLANTED, NOVELS = "planted", "holmes"
+FRESH = ("across_lines", False)  # of a neural model that scores sentences: they begin afresh in training, too
 LEAST = -1e6  # nats of no probability: finite, so that a weight of it may be zero
 
 

@@ -57,7 +57,8 @@ def begin_from(
         counts: of the training text, int64 [N_w].
 
     Raises:
-        UserError: the folder has no such model, or one of another structure or size, or with none of the words.
+        UserError: the folder has no such model, or one of another structure, of other classes or of another size, or
+            with none of the words.
     """
     import jax  # here, as the command line needs `fingerprint` before it needs JAX
     import jax.numpy as jnp
@@ -70,12 +71,13 @@ def begin_from(
         what = f"a {other.name} has none of the parameters of a {record.name}"
         raise UserError(what, directory, f"give a model with some of {', '.join(mine)}")
     _require_same(record.structure_of(overrides), structure, other, vocabulary, directory)
-    axes: dict[str, int] = {}
-    if other.vocabulary.words != vocabulary.words:
-        if getattr(record.configure(len(counts), structure, overrides, counts), "class_ends", ()):
-            what = "it was trained on another text, by whose counts words are in classes"
-            raise UserError(what, directory, "train on that text, or by another --objective")
-        axes = word_axes(record, overrides, counts)
+    same_words = other.vocabulary.words == vocabulary.words
+    ends = getattr(record.configure(len(counts), structure, overrides, counts), "class_ends", ())
+    of_other = getattr(other.config, "class_ends", ())
+    if ends and of_other and not (same_words and ends == of_other):
+        do = "train on that text, with the same classes, or by another --objective"
+        raise UserError("its words are in other classes", directory, do)
+    axes = {} if same_words else word_axes(record, overrides, counts)
     ids = np.array([other.vocabulary.ids.get(word, -1) for word in vocabulary.words])
     if all(word in (EOS, UNK) or id < 0 for word, id in zip(vocabulary.words, ids, strict=True)):
         raise UserError("it knows none of the words", directory, "give a model of a similar text")

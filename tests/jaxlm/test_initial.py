@@ -104,7 +104,7 @@ def _train(name, text, out, *options):
     [
         ("hlbl", ["--tree", "random"], "it is not over the same tree"),
         ("lbl", ["--objective", "tree", "--tree", "random"], "it is not over the same tree"),
-        ("lbl", ["--objective", "classes"], "by whose counts words are in classes"),
+        ("lbl", ["--objective", "classes"], "its words are in other classes"),
     ],
 )
 def test_what_cannot_follow_the_words_is_refused(name, options, said, tmp_path, capsys):
@@ -119,6 +119,33 @@ def test_what_cannot_follow_the_words_is_refused(name, options, said, tmp_path, 
     assert said in error
     assert "train " in error.split(" - ")[1]
     assert not (tmp_path / "m" / "config.json").exists()
+
+
+def test_classes_must_be_the_same(trained, tmp_path, capsys):
+    """Of the same text and the same number of classes, classes of equal size are others than those of frequency."""
+    _, text = trained
+    classes = ["--objective", "classes", "--num-classes", "3"]
+    before = _train("lbl", text, tmp_path / "before", *classes)
+    begin = ["--init", str(tmp_path / "before"), "--rate", "1e-20", "--decay", "0"]
+    same = _train("lbl", text, tmp_path / "same", *classes, *begin)
+    np.testing.assert_allclose(same.params.head.Q, before.params.head.Q, rtol=1e-6)
+    argv = ["train", "lbl", "--train", text, "--out", str(tmp_path / "m"), *SMALL, *classes, *begin]
+    capsys.readouterr()
+    assert main([*argv, "--classes-by", "size"]) == 2
+    *_, error = capsys.readouterr().err.splitlines()
+    assert "its words are in other classes" in error
+
+
+def test_a_model_with_classes_begins_from_one_without_them(tmp_path):
+    """Of another text, too; only what belongs to classes cannot be that of other words, and that is not there."""
+    texts = [write_text(tmp_path / f"{seed}.txt", seed) for seed in (1, 2)]
+    before = _train("nplm", texts[0], tmp_path / "before")
+    still = ["--objective", "classes", "--rate", "1e-20", "--decay", "0"]
+    after = _train("nplm", texts[1], tmp_path / "after", *still, "--init", str(tmp_path / "before"))
+    assert before.vocabulary.words != after.vocabulary.words
+    of_tea, of_tea_before = (model.params.U[model.vocabulary.ids["tea"]] for model in (after, before))
+    np.testing.assert_allclose(of_tea, of_tea_before, rtol=1e-6, atol=1e-15)
+    assert len(after.params.head.Q) == len(after.config.class_ends) > 1
 
 
 def test_models_of_other_words_are_refused(trained, tmp_path, capsys):

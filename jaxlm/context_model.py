@@ -194,6 +194,8 @@ def texts(
 def examples(ids: np.ndarray, context_size: int, eos: int, across_lines: bool = True) -> tuple[jax.Array, jax.Array]:
     """Return all examples of a text as plain arrays, for a training loop of your own.
 
+    Objectives other than the softmax need more (`docs/your-own-loop.md`).
+
     Args:
         ids: int32 [N], the words of each line and then eos.
         context_size: number of words of a context, c.

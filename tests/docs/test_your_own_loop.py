@@ -72,6 +72,18 @@ def test_batched_losses_take_plain_batches():
     assert all(g.shape == w.shape for g, w in zip(names["grads"], whole, strict=True))
 
 
+def test_other_objectives_have_their_batches():
+    """All but noise-contrastive estimation begin near the base rates; the gradient reaches all parameters."""
+    ((_, code),) = (block for block in SECTIONS if block[0] == "Other objectives")
+    names = run(code)
+    unigram = entropy(np.bincount(names["corpus"].train))
+    assert set(names["found"]) == {"softmax", "classes", "tree", "nce", "importance"}
+    for objective, (loss, grads) in names["found"].items():
+        assert objective == "nce" or loss == pytest.approx(unigram, abs=0.2)
+        assert np.isfinite(loss)
+        assert all(np.any(grad) for grad in jax.tree.leaves(grads))
+
+
 def test_second_derivatives_of_batched_losses_are_those_of_the_specification():
     names = run(next(block for title, block in SECTIONS if title == "The batched losses"))
     lbl, batch, config, params = (names[name] for name in ("lbl", "batch", "config", "params"))

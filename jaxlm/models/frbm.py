@@ -66,7 +66,7 @@ class Config:
     def __post_init__(self) -> None:
         if self.objective == "likelihood" and self.targets == "contexts":
             # the free energy of a mean of words is not the mean of theirs
-            raise UserError("the likelihood is of words", "--targets contexts", "leave it out")
+            raise UserError("the likelihood is of words", "--targets contexts", "give --targets words")
 
 
 class Params(NamedTuple):

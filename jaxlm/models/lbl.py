@@ -54,7 +54,7 @@ class Config(output.Options, TopicOptions):
         require_no_tree(self)
         if self.targets == "contexts" and (self.objective != "softmax" or self.num_topics):
             what = "topics are of words" if self.num_topics else f"the objective {self.objective} is of words"
-            raise UserError(what, "--targets contexts", "leave it out")
+            raise UserError(what, "--targets contexts", "give --targets words")
 
 
 class Params(NamedTuple):

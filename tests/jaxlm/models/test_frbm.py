@@ -9,6 +9,7 @@ import pytest
 from scipy.special import logsumexp, softmax
 from scipy.stats import kstest, norm
 
+import jaxlm
 from jaxfit.errors import UserError
 from jaxlm.context_model import Batch, examples, texts
 from jaxlm.models import frbm
@@ -301,6 +302,9 @@ def test_mean_field_from_a_distribution_has_the_gradient_of_its_enumeration():
 def test_the_likelihood_is_of_words():
     with pytest.raises(UserError, match="likelihood is of words"):
         config(objective="likelihood", targets="contexts")
+    assert frbm.RECIPES["thesis"][1]["targets"] == "contexts", "which nobody gave, so that it cannot be left out"
+    with pytest.raises(UserError, match=r"likelihood is of words \(--targets contexts\) - give --targets words"):
+        jaxlm.train("frbm", ["a b", "b a"] * 20, recipe="thesis", objective="likelihood", progress=False)
 
 
 def test_dropout_leaves_features_out_of_the_next_word_alone():

@@ -162,6 +162,7 @@ def _require_options(
     given: Mapping[str, Any], classes: Collection[type], skip: Collection[str], arguments: Collection[str]
 ) -> None:
     """Raise a UserError for the first option that no class has as a field, or whose value is not of its type."""
+    skip = {*skip, *(field.name for cls in classes for field in fields(cls) if field.metadata.get("decided"))}
     hints = {
         name: kind for cls in reversed(list(classes)) for name, kind in get_type_hints(cls).items() if name not in skip
     }

@@ -28,8 +28,8 @@ def option(default: Any = MISSING, help: str = "", unit: str = "", **more: Any) 
         **more: `low`, `high` and `below` bound a number (`below` itself is out of bounds; without `low`, whole numbers
             start at 1 and others at 0; all are finite, and whole ones fit 32 bits); `metavar` is the help's
             placeholder for a text; `first`: whether --help shows it, and not only --help-all; `decided`: whether the
-            data decide it, so that it is no option; `only_with`: the name of another field and those of its values (a
-            tuple, a range) without which this one has no effect.
+            data or the model decide it, so that it is no option; `only_with`: the name of another field and those of
+            its values (a tuple, a range) without which this one has no effect.
     """
     return field(default=default, metadata={"help": help, "unit": unit, **more})
 

@@ -50,7 +50,7 @@ def run_info(args: argparse.Namespace) -> None:
         })  # fmt: skip
         return
     print(f"model         {model.name}, {len(model.vocabulary):,} words")
-    decided = {f.name for f in dataclasses.fields(model.config) if f.metadata.get("decided")}  # by the data
+    decided = {f.name for f in dataclasses.fields(model.config) if f.metadata.get("decided")}  # no options
     for title, name in (("settings", "config"), ("recipe", "recipe")):
         if shown := options.listed(model.info.get(name) or {}, decided):
             print(f"{title:13} {shown}")

@@ -19,10 +19,10 @@ from jax import Array, lax
 from jaxfit.errors import UserError
 from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.program import Carried, Metrics, Program, Sequential
-from jaxfit.recipe import Recipe
+from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxlm import context_model
-from jaxlm.context_model import PERPLEXITY, Batch, num_examples, texts
+from jaxlm.context_model import PERPLEXITY, Batch, Targets, num_examples, texts
 from jaxlm.contract import BySGD, CarriesState, Embeds, LanguageModel, PredictsWords
 from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.models import frbm
@@ -37,6 +37,8 @@ EVENTS = 1024  # of a text that are scored at a time
 @dataclass(frozen=True)
 class Config(frbm.Config):
     """What shapes the program; as of the factored RBM."""
+
+    targets: Targets = option("words", decided=True)  # contexts, counted over the text, have no order
 
     def __post_init__(self) -> None:
         super().__post_init__()

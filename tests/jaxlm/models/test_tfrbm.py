@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_softmax
 
+import jaxlm
 from jaxfit import fit
 from jaxfit.errors import UserError
 from jaxfit.program import Carried
 from jaxfit.validation import Validation
+from jaxlm.cli.main import main
 from jaxlm.context_model import Batch, examples, texts
 from jaxlm.models import frbm, tfrbm
 
@@ -127,3 +129,12 @@ def test_validation_in_parallel_streams_agrees_with_the_online_pass(across_lines
 def test_training_cases_are_refused():
     with pytest.raises(UserError, match="words in their order"):
         config(targets="contexts")
+    with pytest.raises(UserError, match="there is no option 'targets'"):
+        jaxlm.train("tfrbm", ["a b", "b a"] * 20, targets="contexts", progress=False)
+
+
+def test_help_does_not_offer_training_cases(capsys):
+    for model, offered in (("frbm", True), ("tfrbm", False)):
+        with pytest.raises(SystemExit):
+            main(["train", model, "--help-all"])
+        assert ("--targets" in capsys.readouterr().out) == offered

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,16 @@ def read(path: Path) -> Any:
 
 
 def difference(was: Any, now: Any) -> str:
-    """Return in words how two values of JSON's types differ, for the end of a sentence."""
+    """Return in words how two values of JSON's types differ, for the end of a sentence.
+
+    Names whose values differ alike, such as two of one digest, are named together.
+    """
     if isinstance(was, dict) and isinstance(now, dict):
-        names = [k for k in {**was, **now} if was.get(k) != now.get(k)]
-        return f" in {', '.join(f'{k}{_both(was.get(k), now.get(k))}' for k in names)}"
+        names: dict[str, list[str]] = {}
+        for name in {**was, **now}:
+            if was.get(name) != now.get(name):
+                names.setdefault(_both(was.get(name), now.get(name)), []).append(name)
+        return f" in {', '.join(' and '.join(alike) + both for both, alike in names.items())}"
     return _both(was, now)
 
 
@@ -42,10 +49,15 @@ def _both(was: Any, now: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return numbers by parameter as an option has them (0.01,b=0.1), and of a long text its beginning and its end."""
+    """Return numbers by parameter as an option has them (0.01,b=0.1), of a long text its beginning and its end.
+
+    Of a sha256 it is the beginning alone.
+    """
     if value and isinstance(value, dict) and all(isinstance(v, int | float) for v in value.values()):
         return ",".join(f"{v}" if k == "*" else f"{k}={v}" for k, v in value.items())
     text = str(value)
+    if re.fullmatch("[0-9a-f]{64}", text):
+        return text[:8]
     return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}…{text[-SHOWN:]}"
 
 

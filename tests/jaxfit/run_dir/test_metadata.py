@@ -70,6 +70,11 @@ def test_only_the_number_of_epochs_of_a_constant_rate_may_change(tmp_path):
     long = "0123456789" * 5
     with pytest.raises(UserError, match=r"text differs \(None there, 01234567890123456789…01234567890123456789 here\)"):
         find(tmp_path, known(2) | {"text": long}, resume=True)
+    corpora = [{"source sha256": c * 64, "sha256": c * 64, "words": number} for c, number in (("a", 7), ("b", 8))]
+    folder(tmp_path / "other", **KNOWN, corpus=corpora[0])
+    said = r"corpus differs in source sha256 and sha256 \(a{8} there, b{8} here\), words \(7 there, 8 here\)"
+    with pytest.raises(UserError, match=said):
+        find(tmp_path / "other", {**KNOWN, "corpus": corpora[1]}, resume=True)
     write_info(tmp_path, {"format": FORMAT, **known(2), "finished": False}, ())
     with pytest.raises(UserError, match=r"the rate falls over all epochs, 2 there and 5 here: .* - give --epochs 2"):
         find(tmp_path, known(5), resume=True, fixed="the rate falls")

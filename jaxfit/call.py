@@ -18,7 +18,7 @@ from jaxfit.devices import distributed as processes
 from jaxfit.devices.cores import simulate_devices, use_threads
 from jaxfit.errors import UserError, suggestion
 from jaxfit.plan import Plan, choose, fields_of
-from jaxfit.recipe import SEED, require_number
+from jaxfit.recipe import SEED, Recipe, require_number
 from jaxfit.registry import Record
 from jaxfit.run_dir import replacement
 from jaxfit.run_dir.run import FROM_PYTHON, Run, Trained
@@ -66,7 +66,9 @@ def of_call(
     chosen = [type(one) for one, _ in record.recipes.values() if one is not None]
     known = [record.config, *chosen[:1], *classes, *([Run] if trained else [])]
     by_parameter = {"rate", "decay"} - {field.name for field in fields(record.config)}
-    options = checked(options, known, (*skip, *FROM_PYTHON), by_parameter, arguments)
+    instead = f"leave it out: {record.name} is not trained by SGD"
+    of_engine = {} if trained else {field.name: instead for cls in (Recipe, Run) for field in fields(cls)}
+    options = checked(options, known, (*skip, *FROM_PYTHON), by_parameter, arguments, {**of_engine, **OF_COMMANDS})
     require_number(seed, "seed", int, **SEED)
     config, fitted = choose(record.config, record.recipes, recipe, options, parameters)
     run = Run(**fields_of(options, Run), show=progress) if trained else Run(show=progress)
@@ -128,6 +130,7 @@ def checked(
     skip: Collection[str] = (),
     by_parameter: Collection[str] = (),
     arguments: Collection[str] = (),
+    advice: Mapping[str, str] = OF_COMMANDS,
 ) -> dict[str, Any]:
     """Return the options of a call as the command would read them.
 
@@ -137,13 +140,14 @@ def checked(
         skip: fields that are no options.
         by_parameter: options that are numbers for all parameters, or by parameter.
         arguments: as for `of_call`.
+        advice: by the name of what is no option, what to do instead.
 
     Raises:
         UserError: there is no such option, or a value is of another type than its option.
     """
     lists = {field.name for cls in classes for field in fields(cls) if "," in field.metadata.get("metavar", "")}
     options = {name: _converted(name, value, by_parameter, lists) for name, value in options.items()}
-    _require_options(options, classes, skip, arguments)
+    _require_options(options, classes, skip, arguments, advice)
     return options
 
 
@@ -159,7 +163,11 @@ def _converted(name: str, value: Any, by_parameter: Collection[str], lists: Coll
 
 
 def _require_options(
-    given: Mapping[str, Any], classes: Collection[type], skip: Collection[str], arguments: Collection[str]
+    given: Mapping[str, Any],
+    classes: Collection[type],
+    skip: Collection[str],
+    arguments: Collection[str],
+    advice: Mapping[str, str],
 ) -> None:
     """Raise a UserError for the first option that no class has as a field, or whose value is not of its type."""
     skip = {*skip, *(field.name for cls in classes for field in fields(cls) if field.metadata.get("decided"))}
@@ -168,9 +176,8 @@ def _require_options(
     }
     for name, value in given.items():
         if name not in hints:
-            raise UserError(
-                f"there is no option {name!r}", do=OF_COMMANDS.get(name) or _similar(name, [*hints, *arguments])
-            )
+            do = advice.get(name) or _similar(name, [*hints, *arguments])
+            raise UserError(f"there is no option {name!r}", do=do)
         if not is_of_type(value, hints[name]):
             kind = hints[name]
             choices = next((get_args(part) for part in (kind, *get_args(kind)) if get_origin(part) is Literal), ())

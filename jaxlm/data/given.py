@@ -76,11 +76,13 @@ def as_words(words: str | os.PathLike[str] | Sequence[str], name: str, *further:
         yield os.fspath(words)
         return
     try:
-        listed = [] if isinstance(words, Mapping | Set) else list(words)  # also of an array, or a column
+        if isinstance(words, Mapping | Set):
+            raise TypeError
+        listed = list(words)  # also of an array, or a column
     except TypeError:
-        listed = []
+        raise UserError(f"{type(words).__name__} is no list of words", name, "give a list, or a file") from None
     if not listed:
-        raise UserError(f"{type(words).__name__} is no list of words, or an empty one", name, "give a list, or a file")
+        raise UserError("the list of words is empty", name, "give at least one word, or a file")
     lines = [_line([word], number, name) for number, word in enumerate(listed, 1)]
     with _written([*lines, *(word for word in further if word not in lines)], name, "utf-8") as file:
         yield file

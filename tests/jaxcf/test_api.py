@@ -180,7 +180,7 @@ def test_errors_name_ratings_in_memory_not_a_temporary_file(frame):
 
 
 def test_options_of_other_ways_of_fitting_are_errors(frame):
-    with pytest.raises(UserError, match="there is no option 'epochs'"):
+    with pytest.raises(UserError, match="there is no option 'epochs' - leave it out: bias is not trained by SGD"):
         jaxcf.train("bias", frame, epochs=3)
     with pytest.raises(UserError, match="'init' - the command's --help-all lists the options"):
         jaxcf.train("pmf", frame, init="pmf")

@@ -147,8 +147,9 @@ def test_a_vocabulary_may_be_a_list(lines):
     for given in (words, tuple(words), np.array(words), pd.Series(words), [*words, "<eos>"]):
         model = jaxlm.train("unigram", lines, vocabulary=given, progress=False)
         assert {"cat", "dog", "the", "<eos>", "<unk>"} == set(model.vocabulary.words)
-    for wrong in (np.array([]), {"cat": 1}, 3):
-        with pytest.raises(UserError, match="is no list of words, or an empty one"):
+    for wrong, said in (([], "the list of words is empty"), (np.array([]), "the list of words is empty"),
+                        ({"cat": 1}, "dict is no list of words"), (3, "int is no list of words")):  # fmt: skip
+        with pytest.raises(UserError, match=rf"^{said} \(vocabulary\)"):
             jaxlm.train("unigram", lines, vocabulary=wrong, progress=False)
 
 
@@ -169,8 +170,10 @@ def test_errors_can_be_told_apart(lines, counted, neural):
         jaxlm.train("lbl", lines, recipe="best")
     with pytest.raises(UserError, match="only one of these"):
         jaxlm.train("lbl", lines, vocab_size=5, min_count=2)
-    with pytest.raises(UserError, match="there is no option 'resume'"):
-        jaxlm.train("kn", lines, resume=True)
+    for option in ({"resume": True}, {"epochs": 3}, {"devices": 8}):
+        said = f"there is no option '{next(iter(option))}' - leave it out: kn is not trained by SGD"
+        with pytest.raises(UserError, match=said):
+            jaxlm.train("kn", lines, **option)
     with pytest.raises(UserError, match="list is not the name of a language model"):
         jaxlm.train(lines, "kn")
     with pytest.raises(UserError, match="list is not a text"):
@@ -207,7 +210,7 @@ def test_ids_that_are_not_of_the_vocabulary_are_refused(counted, neural, ids):
         ("lbl", {"seed": -1}, "seed"),
         ("kn", {"recipe": "nonsense"}, "there is no recipe"),
         ("kn", {"min_count": 0}, "min_count"),
-        ("kn", {"vocabulary": []}, "an empty one"),
+        ("kn", {"vocabulary": []}, r"is empty \(vocabulary\)"),
         ("kn", {"stop_words": ["a"]}, "of documents alone"),
         ("docnade", {"vocabulary": ["a", "b"], "vocab_size": 3}, "only one of these"),
     ],

@@ -113,7 +113,7 @@ def fold(paths: list[Path], number: int) -> RatingSet:
     if not 1 <= number <= FOLDS:
         raise UserError(f"MovieLens 100K has {FOLDS} folds, not {number}", "--seeds", f"give at most {FOLDS}")
     train, test = paths[2 * number - 2 : 2 * number]
-    data = read_dataset([train], test=[test], reading=STARS).dataset
+    data = read_dataset([train], test=[test], reading=STARS, test_ids=True).dataset
     data = splits.carve(jax.random.key(0), data, VALID)
     return of(data, "ml-100k", f"fold u{number}, validation a twentieth of its training at random")
 
@@ -138,7 +138,7 @@ def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
 
 def moviedata(paths: list[Path], sha256: str, note: str) -> RatingSet:
     """Read MovieLens 1M as Salakhutdinov and Mnih split it; validation is taken from its training."""
-    whole = read_dataset(paths, reading=STARS).dataset
+    whole = read_dataset(paths, reading=STARS, test_ids=True).dataset
 
     def carved(number: int) -> RatingSet:
         data = splits.carve(jax.random.key(number), whole, VALID)

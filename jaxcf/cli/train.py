@@ -204,8 +204,9 @@ def read(args: argparse.Namespace, task: Task) -> tuple[Dataset, Pairs]:
     if args.ratings:
         how = reading_of(args, task.counts)
         data, listed, notes = reading.read_dataset(
-            args.ratings, args.valid or (), args.test or (), more, how, task.counts
-        )
+            args.ratings, args.valid or (), args.test or (), more, how, task.counts,
+            test_ids="test" in getattr(args, "condition", ()),
+        )  # fmt: skip
         known = listed or NO_PAIRS
     elif args.valid or args.test or more or options.given(args, Reading):
         what = "the default data has its own validation and test ratings"

@@ -106,7 +106,7 @@ class Catalogue:
 
 
 class Dataset(NamedTuple):
-    """Training, validation and test ratings in one catalogue."""
+    """Training, validation and test ratings in one catalogue; -1 are users and items of the test that it lacks."""
 
     name: str
     train: Ratings

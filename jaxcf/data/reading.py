@@ -132,8 +132,9 @@ def read_dataset(
     rated: Source | Sequence[Source] = (),
     reading: Reading | None = None,
     counts: bool = False,
+    test_ids: bool = False,
 ) -> DatasetFiles:
-    """Read a data set from files, in one catalogue of all their users and items; times are not read.
+    """Read a data set from files, in one catalogue of their users and items; times are not read.
 
     Args:
         train: training files; `moviedata.mat` has test ratings, too.
@@ -144,6 +145,8 @@ def read_dataset(
         reading: options. A scale that is not given is detected from training and validation ratings; test
             ratings decide nothing.
         counts: as in `read`, also for validation and test; no scale is detected for those of the test.
+        test_ids: whether users and items that the test alone has are in the catalogue, as models need that condition
+            on its pairs; otherwise they are -1, and the test has no effect on what is trained.
 
     Raises:
         UserError: as `read`; if pairs to split off have no training rating.
@@ -165,14 +168,15 @@ def read_dataset(
                 listed[name] = table
     scale = scale or scale_of(np.concatenate([table.values for table in tables.values()]))
     known = read_pairs(rated, reading) if rated else None
-    ids = [table.catalogue for table in tables.values()] + ([known] if known else [])
+    ids = [table.catalogue for name, table in tables.items() if test_ids or name != "test"] + ([known] if known else [])
     catalogue = Catalogue(union(*(s.users for s in ids)), union(*(s.items for s in ids)), scale)
     ratings = {name: relabel(table.ratings, table.catalogue, catalogue) for name, table in tables.items()}
     for name, table in listed.items():
         ratings["train"], ratings[name] = _split_off(ratings["train"], table.relabelled(catalogue), catalogue, name)
     sources: list[Table | PairTable] = [*tables.values(), *listed.values(), *([known] if known else [])]
     notes = [note for source in sources for note in source.notes] + _overlaps(ratings, catalogue)
-    _warn_apart(ratings, catalogue, known)
+    held_out = {name: table.catalogue for name, table in tables.items() if name != "train"}
+    _warn_apart(ratings["train"], catalogue, {**held_out, **listed, **({"rated": known} if known else {})})
     of_train, of_valid = ratings["train"], ratings.get("valid", EMPTY)
     if not counts:
         checks.warn_equal(tables["train"].values, len(of_train.user))
@@ -293,21 +297,16 @@ def _split_off(train: Ratings, listed: Pairs, catalogue: Catalogue, name: str) -
     return take(train, ~out), take(train, out)
 
 
-def _warn_apart(ratings: dict[str, Ratings], catalogue: Catalogue, known: PairTable | None) -> None:
+def _warn_apart(train: Ratings, catalogue: Catalogue, others: Mapping[str, Catalogue | PairTable]) -> None:
     """Warn if validation, test or additional pairs share no user or no item with training."""
-    ids = {name: _ids(part, catalogue) for name, part in ratings.items()}
-    if known:
-        ids["rated"] = {"user": known.users, "item": known.items}
-    for name, title in (("valid", "the validation ratings"), ("test", "the test ratings"), ("rated", "--rated")):
-        if name in ids:
-            checks.warn_apart(title, ids[name], ids["train"], "training")
-
-
-def _ids(part: Ratings, catalogue: Catalogue) -> dict[str, np.ndarray]:
-    return {
-        "user": catalogue.users[np.flatnonzero(counted(part.user))],
-        "item": catalogue.items[np.flatnonzero(counted(part.item))],
+    known = {
+        "user": catalogue.users[np.flatnonzero(counted(train.user))],
+        "item": catalogue.items[np.flatnonzero(counted(train.item))],
     }
+    for name, title in (("valid", "the validation ratings"), ("test", "the test ratings"), ("rated", "--rated")):
+        if name in others:
+            ids = {"user": others[name].users, "item": others[name].items}
+            checks.warn_apart(title, ids, known, "training")
 
 
 def _overlaps(ratings: dict[str, Ratings], catalogue: Catalogue) -> list[str]:
@@ -317,7 +316,7 @@ def _overlaps(ratings: dict[str, Ratings], catalogue: Catalogue) -> list[str]:
     for name, part in ratings.items():
         if name == "train":
             continue
-        keys = pair_keys(part, catalogue.num_items)
+        keys = pair_keys(part, catalogue.num_items)[(part.user >= 0) & (part.item >= 0)]
         trained = pair_keys(take(train, _among(train, keys, catalogue.num_items)), catalogue.num_items)
         shared = int(np.count_nonzero(np.isin(keys, trained)))
         if shared:

@@ -29,7 +29,7 @@ def train(tmp_path, monkeypatch, capsys):
 
     def run(*options, out="model", model="pmf"):
         argv = ["train", model, "--ratings", "one.csv", "--valid", "two.csv", "--out", out]
-        argv += [] if model == "user-bias" else ["--batch-size", "50"]
+        argv += [] if model in ("user-bias", "wmf") else ["--batch-size", "50"]
         status = cli.main([*argv, *map(str, options)])
         return status, *capsys.readouterr()
 
@@ -110,6 +110,23 @@ def test_models_beside_each_other_are_not_taken_for_one(train, tmp_path):
     assert train("--rate", 1e30, out="runs/three")[0] == 2
     assert train(out="runs", model="user-bias")[0] == 0
     assert (tmp_path / "runs" / "three" / "config.json").exists()
+
+
+@pytest.mark.parametrize(("model", "scores"), [("pmf", ["rmse_clipped", "ratings"]), ("wmf", ["ndcg@10"])])
+def test_a_test_changes_nothing_and_is_evaluated_as_by_eval(train, tmp_path, capsys, model, scores):
+    """Its users and items that training lacks are unknown ones, not rows of the tables."""
+    (tmp_path / "test.csv").write_text("user,item,rating\n0,1,5\n1,new,2\nnew,3,4\nnewer,newer,1\n2,19,3\n")
+    status, _, err = train("--epochs", 2, out="without", model=model)
+    assert status == 0, err
+    _, out, _ = train("--epochs", 2, "--test", "test.csv", "--json", out="with", model=model)
+    one, other = (jaxcf.load(name) for name in ("without", "with"))
+    assert jax.tree.map(np.shape, one.params) == jax.tree.map(np.shape, other.params)
+    jax.tree.map(np.testing.assert_array_equal, one.params, other.params)
+    assert cli.main(["eval", "with", "--ratings", "test.csv", "--json"]) == 0
+    by_eval = json.loads(capsys.readouterr().out)
+    assert [json.loads(out)["test"][score] for score in scores] == [by_eval[score] for score in scores]
+    if model == "pmf":
+        assert train("--epochs", 2, "--resume", out="with")[0] == 0
 
 
 def test_a_note_says_that_a_model_stays_where_that_takes_a_while(train):

@@ -180,17 +180,21 @@ def test_files_of_a_dataset_share_a_catalogue(tmp_path):
     valid = write_file(tmp_path, "valid", "9,2,5\n")
     test = write_file(tmp_path, "test", "a,7,4\n5,1,2\n")
     data, rated, notes = read_dataset(train, valid, test)
-    assert data.catalogue.users.tolist() == ["5", "9", "a"]
-    assert data.catalogue.items.tolist() == [1, 2, 7]
+    assert data.catalogue.users.tolist() == [5, 9]
+    assert data.catalogue.items.tolist() == [1, 2]
     assert data.catalogue.scale == RatingScale(2, 5, 1)  # test ratings decide nothing
-    assert data.test.user.tolist() == [2, 0]
-    assert data.test.item.tolist() == [2, 0]
+    assert data.test.user.tolist() == data.test.item.tolist() == [-1, 0]
     assert rated is None
     assert notes[3:] == ["1 of the 2 test ratings are of pairs that are also in training"]
     low = write_file(tmp_path, "low", "5,1,1\n")
     with pytest.raises(UserError, match="the rating 1 is off the scale of 2 to 5"):
         read_dataset(train, valid, low)
     assert read_dataset(train, valid, low, reading=Reading(scale="1,5,1")).dataset.test.stars.tolist() == [1]
+    assert data.sha256 == read_dataset(train, valid).dataset.sha256
+    whole = read_dataset(train, valid, test, test_ids=True).dataset
+    assert whole.catalogue.users.tolist() == ["5", "9", "a"]
+    assert whole.catalogue.items.tolist() == [1, 2, 7]
+    assert whole.test.user.tolist() == whole.test.item.tolist() == [2, 0]
     alone = read_dataset([train])
     assert alone.dataset.test is None
     assert len(alone.dataset.valid.user) == 0
@@ -235,7 +239,7 @@ def test_movielens_files_have_their_published_sizes(data_dir):
     np.testing.assert_array_equal(
         timed.catalogue.items[timed.ratings.item], large.catalogue.items[large.ratings.item[:487_650]]
     )
-    split = read_dataset(data_dir / "ml-1m" / "moviedata.mat").dataset
+    split = read_dataset(data_dir / "ml-1m" / "moviedata.mat", test_ids=True).dataset
     assert (len(split.train.user), len(split.test.user)) == (900_000, 100_209)
     assert split.train.stars.mean(dtype=np.float64) == pytest.approx(3.58163, abs=5e-6)
     assert split.catalogue.items.tolist() == large.catalogue.items.tolist()

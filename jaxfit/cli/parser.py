@@ -154,7 +154,7 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
             advice = f"put words that belong together in quotes, or see {chosen.prog} --help"
             raise UserError(f"{given!r} is one argument too many", chosen.prog, advice)
         names = {name.lstrip("-"): name for name in chosen.options()}  # the dashes are alike in all
-        close = difflib.get_close_matches(given.lstrip("-"), names, n=1)
+        close = difflib.get_close_matches(given.lstrip("-"), names, n=1, cutoff=0.65)
         advice = f"did you mean {names[close[0]]}?" if close else f"see {chosen.prog} --help"
         raise UserError(f"there is no option {given}", chosen.prog, advice)
     return args

@@ -65,6 +65,9 @@ TRAIN_MISTAKES = {
     "damaged gzip": ("kn --train {bad}/damaged.gz", "the gzip file is damaged"),
     "mistyped option": ("kn --train {ok} --ordr 3", "there is no option --ordr (jaxlm train kn) - did you mean"),
     "no such option": ("lbl --train {ok} --foo 3", "there is no option --foo (jaxlm train lbl) - see jaxlm train lbl"),
+    "option of other models": (
+        "docnade --train {ok} --num-features 9", "(jaxlm train docnade) - see jaxlm train docnade --help"
+    ),
     "option of another model": ("kn --train {ok} --copies 2", "there is no option --copies"),
     "opposite options": ("kn --train {ok} --backoff --interpolated", "not allowed with"),
     "options that contradict, before data": ("lstm --train {bad}/nothing.txt --objective tree", "give --no-tied"),

@@ -14,7 +14,7 @@ import pyarrow.csv as pcsv
 from jaxcf.data import checks
 from jaxcf.data.formats import netflix, parsing, typed_files
 from jaxcf.data.formats.columns import Columns, join
-from jaxcf.data.formats.file_layout import COLUMNS, format_of
+from jaxcf.data.formats.file_layout import COLUMNS, format_of, without_stars
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import (
     EMPTY,
@@ -262,7 +262,9 @@ def _table(
     file, rated = _as_list(paths)[0], "stars" in columns.codes
     if columns.rows == 0:
         raise parsing.no_rows(file, pairs=False)
-    if not rated and not counts:
+    if columns.unrated is not None and not counts:
+        if len(columns.unrated.header) > len(PAIRS):
+            raise without_stars(columns.unrated.header, columns.unrated.taken[0][0])
         do = "name the column of the ratings: --columns USER,ITEM,STARS"
         raise UserError("the file holds pairs of user and item without ratings", file, do)
     if rated:

@@ -154,6 +154,7 @@ def test_a_model_by_sgd_is_resumed(frame, tmp_path):
         ([("a", "b", 3.0), (1, "c", 4.0)], "not of one type"),
         ([("a", "b", 3.0), ("a",)], "rows have 1 or 3 columns"),
         ([("a", "b")], "without ratings"),
+        ({"user": ["a"], "item": ["b"], "wert": [3]}, r"ratings are \(ratings\) - the columns are user, item, wert:"),
         ([(10**19, 1, 3), (2, 1, 4)], "a whole number is of more than 64 bits .ratings. - give ids as text"),
         ({"user": [10**30, 2], "item": [1, 1], "stars": [3, 4]}, "a whole number is of more than 64 bits"),
         ("no-such-file.csv", "there is no such file"),

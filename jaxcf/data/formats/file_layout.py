@@ -11,6 +11,7 @@ import itertools
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -48,6 +49,7 @@ class Layout(NamedTuple):
     encoding: str = "utf-8"
     taken: str = ""  # which columns were taken as what, and by which rule
     guessed: bool = False  # neither a header nor `--columns` says what the columns are
+    header: tuple[str, ...] = ()  # names of all columns, where they alone say what these are
 
     def split(self, line: str) -> list[str]:
         """Split a line into its fields."""
@@ -189,6 +191,7 @@ def layout_of(path: Source, reading: Reading, wanted: Collection[str]) -> Layout
         skip=skip if header else 0,
         taken=taken(columns, fields if header else range(1, len(fields) + 1), rule, wanted),
         guessed=not (reading.columns or in_header),
+        header=tuple(fields) if in_header and not reading.columns else (),
     )
 
 
@@ -235,6 +238,15 @@ def unidentified(fields: list[str], where: str) -> UserError:
     """Return the error of a file whose columns are not known by their names."""
     do = "name or number those of user, item and stars, in this order: --columns USER,ITEM,STARS"
     return UserError(f"the columns cannot be identified: {', '.join(fields)}", where, do)
+
+
+def without_stars(header: Sequence[str], where: str) -> UserError:
+    """Return the error of a file with a header that says which columns are users and items, but not which has stars."""
+    known = _known_columns(header)
+    others = [name for column, name in enumerate(header) if column not in known.values()]
+    example = ",".join([header[known["user"]], header[known["item"]], *others[:1]])
+    do = f"the columns are {', '.join(header)}: name those of user, item and stars, as --columns {shlex.quote(example)}"
+    return UserError("no column, or more than one, is named as ratings are", where, do)
 
 
 def _order(delimiter: str, width: int) -> str:
@@ -288,7 +300,7 @@ def _requested_columns(requested: list[str], fields: list[str], where: str, pair
     return columns
 
 
-def _known_columns(fields: list[str]) -> dict[str, int]:
+def _known_columns(fields: Sequence[str]) -> dict[str, int]:
     plain = [re.sub(r"[\s_\-.]", "", text).lower() for text in fields]
     found = {}
     for name, known in _NAMES.items():

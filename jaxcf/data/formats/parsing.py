@@ -39,6 +39,7 @@ class Part(NamedTuple):
     taken: tuple[tuple[str, str], ...] = ()  # files, and which of their columns were taken as what, by which rule
     guessed: bool = False  # nothing in the file says what its columns are
     notes: tuple[str, ...] = ()  # messages for the user
+    header: tuple[str, ...] = ()  # names of all columns of the file, where they alone say what these are
 
 
 def of_table(table: pa.Table, locate: Callable[[int], str]) -> Part:
@@ -79,7 +80,7 @@ def delimited(
                 yield from parse(pa.BufferReader(block), layout._replace(skip=skip), [path], wanted).to_batches()
                 skip = 0
 
-    yield Part(batches(), tuple(wanted), locate, said, layout.guessed, kept.notes if kept else ())
+    yield Part(batches(), tuple(wanted), locate, said, layout.guessed, kept.notes if kept else (), layout.header)
 
 
 def parse(stream: Any, layout: Layout, paths: Sequence[Source], wanted: Sequence[str]) -> pa.Table:

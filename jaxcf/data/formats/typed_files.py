@@ -53,7 +53,8 @@ def parquet(path: Source, reading: Reading, columns: Collection[str]) -> Iterato
     def locate(row: int) -> str:
         return f"{path}, row {row + 1}"
 
-    yield _part(table, names, path, locate, taken, reading.decimal)
+    part = _part(table, names, path, locate, taken, reading.decimal)
+    yield part._replace(header=() if reading.columns else tuple(fields))
 
 
 def json_lines(
@@ -104,7 +105,7 @@ def json_lines(
         return f"{path}, line {next(itertools.islice(numbered, row, None), '?')}"
 
     part = _part(table, names, path, kept.locate if kept else locate, taken, reading.decimal)
-    yield part._replace(notes=kept.notes if kept else ())
+    yield part._replace(notes=kept.notes if kept else (), header=() if reading.columns else tuple(fields))
 
 
 def _object(text: str) -> dict[str, Any] | None:

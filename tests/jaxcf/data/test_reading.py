@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxcf.data.ratings import Catalogue, Ratings, RatingScale
-from jaxcf.data.reading import Reading, read_dataset, read_either, read_pairs, write
+from jaxcf.data.reading import PairTable, Reading, read_dataset, read_either, read_pairs, write
 from jaxfit.errors import UserError
 from rating_files import read, write_file
 
@@ -103,6 +103,18 @@ def test_files_without_ratings_are_refused(tmp_path):
             read(write_file(tmp_path, name, content))
         assert name in error.value.where
         assert "\n" not in str(error.value)
+    named = write_file(tmp_path, "named", "Customer;Film;Bewertung;Datum\n7;3;5;2020-01-01\n")
+    json = write_file(tmp_path, "json", '{"item": 1, "user": 2, "my stars": 3}\n')
+    good = write_file(tmp_path, "stars", "user,item,stars\n1,2,3\n")
+    for file, what, columns in (
+        (named, "Customer, Film, Bewertung, Datum", "--columns Customer,Film,Bewertung"),
+        (json, "item, user, my stars", "--columns 'user,item,my stars'"),
+    ):
+        with pytest.raises(UserError, match="no column, or more than one, is named as ratings are") as error:
+            read([good, file])
+        assert error.value.where == str(file)
+        assert f"the columns are {what}: name those of user, item and stars, as {columns}" in error.value.do
+    assert isinstance(read_either(named), PairTable)
     headings, good = tmp_path / "headings", write_file(tmp_path, "good", "1:\n2,3,2005-01-01\n")
     for read_empty in (lambda: read([good, headings]), lambda: read_either(headings)):
         with pytest.raises(UserError, match=r"the file holds no ratings \(.*headings\)"):

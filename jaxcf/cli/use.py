@@ -14,7 +14,7 @@ from jaxcf.models import get, names, require
 from jaxfit.cli import learning_curve, options
 from jaxfit.cli.command import add_model, note, output, print_answer, required
 from jaxfit.cli.parser import Parser
-from jaxfit.run_dir import manifest
+from jaxfit.run_dir import card, manifest
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import read_config, read_info, require_types
 
@@ -106,8 +106,8 @@ def run_info(args: argparse.Namespace) -> None:
         return
     data, kinds = info["data"], ("positives", "counts") if record.implicit else ("ratings", "stars")
     print(f"model         {record.name}, {data['users']:,} users, {data['items']:,} items")
-    for title, name in (("settings", "config"), ("recipe", "recipe")):
-        if shown := options.listed(info.get(name) or {}, FROM_DATA):
+    for title, values in (("settings", info["config"]), ("recipe", card.recipe_of(info))):
+        if shown := options.listed(values, FROM_DATA):
             print(f"{title:13} {shown}")
     print(f"trained on    {data['training ratings']:,} {kinds[0]}; {kinds[1]}: {RatingScale(*data['scale'])}")
     parts = []

@@ -98,6 +98,8 @@ def add(
     recipe, _ = recipes["tuned"]
     if recipe is None:
         return
+    if any(isinstance(one, Recipe) and one.anneal for one, _ in recipes.values()):
+        shown["patience"] += ", with --no-anneal"
     options.add(training, type(recipe), defaults=shown)
     training.add_argument(
         "--seed", type=options.number("--seed", **SEED), default=1, metavar="N",

@@ -78,6 +78,12 @@ def recorded(info: Mapping[str, Any]) -> Scores:
     return {"validation": found} if found else {}
 
 
+def recipe_of(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the recipe of `config.json`, without the patience, which is not used, where the rate falls as a cosine."""
+    recipe = info.get("recipe") or {}
+    return {name: value for name, value in recipe.items() if not (name == "patience" and recipe.get("anneal"))}
+
+
 def text(record: Record, info: Mapping[str, Any], sizes: Mapping[str, Any], scores: Scores, about: About) -> str:
     """Return the card of a trained model.
 
@@ -98,7 +104,7 @@ def text(record: Record, info: Mapping[str, Any], sizes: Mapping[str, Any], scor
         "Settings": info["config"],
         "Size of parameters": shapes,
         **{name.capitalize(): value for name, value in sections.items()},
-        "Training": {**training, **{f"recipe: {name}": value for name, value in info.get("recipe", {}).items()}},
+        "Training": {**training, **{f"recipe: {name}": value for name, value in recipe_of(info).items()}},
         "Versions": versions,
     }
     offers = "; ".join(capability.offers for capability in record.capabilities)

@@ -8,6 +8,7 @@ from jaxfit.cli import learning_curve, options
 from jaxfit.cli.command import output, print_answer, required
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
+from jaxfit.run_dir import card
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import CONFIG
 from jaxlm.cli import model_command
@@ -51,8 +52,8 @@ def run_info(args: argparse.Namespace) -> None:
         return
     print(f"model         {model.name}, {len(model.vocabulary):,} words")
     decided = {f.name for f in dataclasses.fields(model.config) if f.metadata.get("decided")}  # no options
-    for title, name in (("settings", "config"), ("recipe", "recipe")):
-        if shown := options.listed(model.info.get(name) or {}, decided):
+    for title, values in (("settings", model.info.get("config") or {}), ("recipe", card.recipe_of(model.info))):
+        if shown := options.listed(values, decided):
             print(f"{title:13} {shown}")
     data = model.info.get("corpus")
     if data:

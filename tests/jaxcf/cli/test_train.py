@@ -157,6 +157,17 @@ def test_why_a_training_had_finished_is_said(train):
     assert re.search(r"had finished before: it ended after \d+ epochs, the last 1 without improvement", out)
 
 
+@pytest.mark.parametrize(("options", "used"), [([], False), (["--no-anneal"], True)])
+def test_a_patience_is_shown_where_it_is_used(train, tmp_path, capsys, options, used):
+    assert train("--epochs", 1, *options)[0] == 0
+    assert cli.main(["info", "model"]) == 0
+    assert ("patience 1" in capsys.readouterr().out) == used
+    assert ("| recipe: patience | 1 |" in (tmp_path / "model" / "README.md").read_text()) == used
+    with pytest.raises(SystemExit):
+        cli.main(["train", "pmf", "--help-all"])
+    assert "default: 250 in thesis, 1 in tuned, with --no-anneal" in " ".join(capsys.readouterr().out.split())
+
+
 def test_files_that_are_named_one_by_one_add_up(train, tmp_path):
     assert train("--epochs", 1, "--ratings", "two.csv", "--valid", "one.csv", "--duplicates", "mean")[0] == 0
     described = jaxcf.load("model").info["data"]

@@ -74,11 +74,11 @@ class Model:
 
     def has_user(self, user: Any) -> bool:
         """Return whether a user of this id was in training."""
-        return bool(self.in_training.user[self.catalogue.user_index([user])[0]])
+        return bool(self.in_training.user[self.catalogue.one_user(user)])
 
     def has_item(self, item: Any) -> bool:
         """Return whether an item of this id was in training, or was added by `with_new_items`."""
-        return bool(self.in_training.item[self.catalogue.item_index([item])[0]])
+        return bool(self.in_training.item[self.catalogue.one_item(item)])
 
     @cached_property
     def with_ratings(self) -> Present:
@@ -284,7 +284,7 @@ class Model:
 
         Raises:
             NotInTraining: the user was not in training.
-            UserError: nobody is named, or somebody and others' ratings; as `new_user`.
+            UserError: nobody is named, or several, or somebody and others' ratings; as `new_user`.
         """
         if (user is None) == (ratings is None and rated is None):
             what = "no user is named" if user is None else "both a user and ratings of a new one are given"
@@ -292,10 +292,10 @@ class Model:
         if user is None:
             new = self.new_user({} if ratings is None else ratings, () if rated is None else rated)
             return next(self.best(self.scorer_given(new, new=True), new, [0], top))
-        (index,) = self.catalogue.user_index([user])
+        index = self.catalogue.one_user(user)
         if not self.in_training.user[index]:
             raise NotInTraining(f"no user {user!r} was in training", do="give their ratings instead")
-        return next(self.best(self.scorer, self.known, [int(index)], top))
+        return next(self.best(self.scorer, self.known, [index], top))
 
     def best(self, scorer: Scorer, users: KnownUsers, chosen: Sequence[int], top: int) -> Iterator[list[Answer]]:
         """Yield what `recommend` returns for each of the chosen users, by blocks of them.
@@ -335,7 +335,7 @@ class Model:
             Unsupported: the model has no item vectors.
         """
         vectors = require(self.record, SimilarItems, "similar").vectors(self.params, self.config)
-        (index,) = self.catalogue.item_index([item])
+        index = self.catalogue.one_item(item)
         rated = self.with_ratings.item
         if not rated[index]:
             what = f"no item {item!r} was in training" + (" with ratings" if self.in_training.item[index] else "")

@@ -127,7 +127,8 @@ def run_similar(args: argparse.Namespace) -> None:
     found = model.similar(required(args, "item", "name an item: --item ID"), top=args.top)
     if args.json:
         listed = _listed(found, "cosine", titles)
-        print_answer(args, model.name, {"item": args.item, "similar": listed})
+        item = model.catalogue.items[model.catalogue.one_item(args.item)].item()  # a number where those are
+        print_answer(args, model.name, {"item": item, "similar": listed})
     else:
         _print(found, titles)
 

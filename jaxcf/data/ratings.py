@@ -3,13 +3,14 @@
 import hashlib
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxfit.errors import NotInTraining
+from jaxfit.errors import NotInTraining, UserError
 from jaxfit.files.large_arrays import empty, filled, pieces
 
 
@@ -103,6 +104,14 @@ class Catalogue:
     def item_index(self, ids: ArrayLike) -> NDArray[np.int32]:
         """Look up items by their ids (integers or text): int32 of the same shape, -1 for unknown ids."""
         return find(self.items, ids)
+
+    def one_user(self, user: Any) -> int:
+        """Look up a user by its id, -1 for an unknown one; raises UserError for several."""
+        return _find_one(self.users, user, "users")
+
+    def one_item(self, item: Any) -> int:
+        """Look up an item by its id, -1 for an unknown one; raises UserError for several."""
+        return _find_one(self.items, item, "items")
 
 
 class Dataset(NamedTuple):
@@ -284,6 +293,12 @@ def find(known: np.ndarray, ids: ArrayLike) -> NDArray[np.int32]:
     position = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     found = (known[position] == wanted) & ~absent
     return np.where(found, position, -1).astype(np.int32)
+
+
+def _find_one(known: np.ndarray, id_: Any, side: str) -> int:
+    if isinstance(id_, Iterable) and not isinstance(id_, str):
+        raise UserError(f"several {side} are named", do="give one id at a time")
+    return int(find(known, [id_])[0])
 
 
 def present(catalogue: Catalogue, *parts: Ratings | Pairs) -> Present:

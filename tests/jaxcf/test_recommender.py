@@ -95,6 +95,9 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
         model.recommend(ratings={some[0]: 9})
     with pytest.raises(UserError, match="no user 'nobody'"):
         model.recommend("nobody")
+    for several in (model.recommend, model.has_user, model.has_item):
+        with pytest.raises(UserError, match="are named - give one id at a time"):
+            several([some[0], some[1]])
     with pytest.raises(UserError, match="not stars by item"):
         model.recommend(ratings=some)
     with pytest.raises(UserError, match="not a number"):
@@ -143,6 +146,8 @@ def test_similar_items_are_nearest_by_cosine(trained, data):
     vectors = np.asarray(similar.vectors(model.params, model.config), np.float64)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosine = unit @ unit[5]
+    with pytest.raises(UserError, match="several items are named"):
+        model.similar([item, item])
     found = model.similar(item, top=4)
     best = [i for i in np.argsort(-cosine) if i != 5][:4]
     assert [answer.item for answer in found] == data.catalogue.items[best].tolist()

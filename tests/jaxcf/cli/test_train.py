@@ -168,6 +168,13 @@ def test_a_patience_is_shown_where_it_is_used(train, tmp_path, capsys, options, 
     assert "default: 250 in thesis, 1 in tuned, with --no-anneal" in " ".join(capsys.readouterr().out.split())
 
 
+def test_an_item_is_named_as_those_like_it(train, capsys):
+    assert train("--epochs", 1)[0] == 0
+    assert cli.main(["similar", "model", "--item", "3", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert {type(item) for item in (answer["item"], answer["similar"][0]["item"])} == {int}
+
+
 def test_files_that_are_named_one_by_one_add_up(train, tmp_path):
     assert train("--epochs", 1, "--ratings", "two.csv", "--valid", "one.csv", "--duplicates", "mean")[0] == 0
     described = jaxcf.load("model").info["data"]

@@ -30,6 +30,7 @@ from jaxfit.cli import options
 from jaxfit.cli.command import add_model, print_answer, required
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
+from jaxfit.wording import quantity
 
 TOP = 10  # places by which a model of implicit data is evaluated
 MANY = 100  # known ratings of a user, which nearly determine the hidden units of an RBM
@@ -102,7 +103,8 @@ def _errors(
     record, lines = {**result.record(), "seconds": seconds}, [summary(result)]
     if args.known:
         lines.append(
-            f"{asked.ids.num_users:,} users given parameters of their own, {result.count:,} ratings predicted, "
+            f"{quantity(asked.ids.num_users, 'user')} given parameters of their own, "
+            f"{quantity(result.count, 'rating')} predicted, "
             f"in {seconds:.2f} s"
         )
     if args.exact:
@@ -116,7 +118,7 @@ def summary(result: metrics.Evaluation) -> str:
     """Describe an evaluation in a line."""
     return (
         f"RMSE {result.rmse:.4f} stars (not clipped to the scale: {result.rmse_unclipped:.4f}), "
-        f"MAE {result.mae:.4f}, {result.count:,} ratings"
+        f"MAE {result.mae:.4f}, {quantity(result.count, 'rating')}"
     )
 
 

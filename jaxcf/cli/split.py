@@ -11,6 +11,7 @@ from jaxfit.cli.command import note, output, print_json
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxfit.recipe import SEED
+from jaxfit.wording import quantity
 
 SCHEMES = {
     "random": "train, valid and test drawn at random",
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
         print_json({"command": "split", "scheme": args.scheme, "files": written})
         return
     for file, number in written.items():
-        print(f"{file}: {number:,} ratings")
+        print(f"{file}: {quantity(number, 'rating')}")
 
 
 def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Ratings]]:

@@ -37,6 +37,7 @@ from jaxfit.files.large_arrays import stored_in
 from jaxfit.plan import Plan, require_consistent
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Run, Trained
+from jaxfit.wording import quantity
 
 SETS = ("train", "valid", "test")
 MANY_LEVELS = 20  # of which the cost is said
@@ -281,7 +282,7 @@ def _report(args: argparse.Namespace, trained: Trained[Model], data: Dataset, re
         )  # fmt: skip
         return
     print(
-        f"{args.model}: {data.catalogue.num_users:,} users, {data.catalogue.num_items:,} items, "
+        f"{args.model}: {quantity(data.catalogue.num_users, 'user')}, {quantity(data.catalogue.num_items, 'item')}, "
         f"{parameters:,} parameters, in {args.out}"
     )
     for name, title in NAMES.items():

@@ -17,6 +17,7 @@ from jaxfit.cli.parser import Parser
 from jaxfit.run_dir import card, manifest
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import read_config, read_info, require_types
+from jaxfit.wording import quantity
 
 FORMS = (*export.FORMATS, "hub")
 
@@ -104,16 +105,16 @@ def run_info(args: argparse.Namespace) -> None:
     if args.json:
         print_answer(args, record.name, {**info, "history": history})
         return
-    data, kinds = info["data"], ("positives", "counts") if record.implicit else ("ratings", "stars")
-    print(f"model         {record.name}, {data['users']:,} users, {data['items']:,} items")
+    data, kinds = info["data"], ("positive", "counts") if record.implicit else ("rating", "stars")
+    print(f"model         {record.name}, {quantity(data['users'], 'user')}, {quantity(data['items'], 'item')}")
     for title, values in (("settings", info["config"]), ("recipe", card.recipe_of(info))):
         if shown := options.listed(values, FROM_DATA):
             print(f"{title:13} {shown}")
-    print(f"trained on    {data['training ratings']:,} {kinds[0]}; {kinds[1]}: {RatingScale(*data['scale'])}")
+    print(f"trained on    {quantity(data['training ratings'], kinds[0])}; {kinds[1]}: {RatingScale(*data['scale'])}")
     parts = []
     if validation is not None:
         clipped = " (not clipped)" if validation == "validation RMSE" else ""
-        parts = [f"{info['epochs']} epochs", f"{validation} {info[validation]:.4f}{clipped}"]
+        parts = [quantity(info["epochs"], "epoch"), f"{validation} {info[validation]:.4f}{clipped}"]
     if not info["finished"]:
         parts.append(info.get("diverged") or "not finished: go on with it by --resume")
     if parts:

@@ -45,6 +45,8 @@ class RatingScale(NamedTuple):
         return np.round((np.asarray(stars, np.float64) - self.low) / self.step).astype(np.int32)
 
     def __str__(self) -> str:
+        if self.low == self.high:
+            return f"all {self.low:g}"
         return f"{self.low:g} to {self.high:g}" + (f" in steps of {self.step:g}" if self.step else "")
 
 

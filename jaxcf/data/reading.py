@@ -36,6 +36,7 @@ from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import filled
 from jaxfit.files.opening import Source
 from jaxfit.run_dir.atomic import replacing
+from jaxfit.wording import quantity
 
 PAIRS, RATINGS = COLUMNS[:2], COLUMNS[:3]  # what may be read of files that have more columns
 _OF_LINES = {"delimited": parsing.delimited, "json": typed_files.json_lines}  # each a rating, which may be left out
@@ -234,7 +235,7 @@ def _pairs(columns: Columns, paths: Source | Sequence[Source]) -> PairTable:
     if columns.rows == 0:
         raise parsing.no_rows(_as_list(paths)[0], pairs=True)
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
-    sizes = f"{len(user):,} pairs of {len(users):,} users and {len(items):,} items"
+    sizes = f"{quantity(len(user), 'pair')} of {quantity(len(users), 'user')} and {quantity(len(items), 'item')}"
     return PairTable(Pairs(user, item), users, items, [f"{_said(columns)}; {sizes}", *columns.notes])
 
 
@@ -279,9 +280,9 @@ def _table(
         checks.warn_swapped(ratings, _named([str(path) for path in _as_list(paths)]))
     catalogue = Catalogue(users, items, scale or scale_of(values))
     known = "by --scale" if scale == parse_scale(reading.scale) else "as in training"
-    kind = "counts" if counts else "ratings"
+    number = quantity(len(user), "count" if counts else "rating")
     said = (
-        f"{_said(columns)}; {len(user):,} {kind} of {len(items):,} items by {len(users):,} users, "
+        f"{_said(columns)}; {number} of {quantity(len(items), 'item')} by {quantity(len(users), 'user')}, "
         f"{catalogue.scale} ({known if scale else 'as found'})"
     )
     return Table(ratings, catalogue, [said, *columns.notes, *notes], values)

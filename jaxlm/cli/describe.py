@@ -11,6 +11,7 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir import card
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import CONFIG
+from jaxfit.wording import quantity
 from jaxlm.cli import model_command
 from jaxlm.contract import BySGD
 from jaxlm.export import FORMATS, HUB, OF_VECTORS, hub
@@ -66,9 +67,9 @@ def run_info(args: argparse.Namespace) -> None:
         last = program.result == "last"
         line = history[-1] if last else min(history, key=lambda line: line["valid"])
         best = "" if last else "best "
-        value, epochs = program.metric.show(line["valid"]), model.info.get("epochs", len(history))
+        value, epochs = program.metric.show(line["valid"]), quantity(model.info.get("epochs", len(history)), "epoch")
         print(
-            f"training      {epochs} epochs, {best}validation {value} after epoch {line['epoch'] + 1}"
+            f"training      {epochs}, {best}validation {value} after epoch {line['epoch'] + 1}"
             + ("" if model.info.get("finished") else f", {model.info.get('diverged', 'not finished')}")
         )
 

@@ -13,6 +13,7 @@ from jaxfit.cli.help import Rare
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Trained
+from jaxfit.wording import quantity
 from jaxlm.cli import model_command
 from jaxlm.contract import EncodesDocuments, HasTopics, PredictsDocuments
 from jaxlm.data.corpus import reading_of
@@ -137,7 +138,7 @@ def run_features(args: argparse.Namespace) -> None:
             "files": args.files, "out": str(out), "documents": number, "features": size, "unknown": unknown,
         })  # fmt: skip
         return
-    print(f"wrote {out} ({number:,} documents, {size:,} numbers each)")
+    print(f"wrote {out} ({quantity(number, 'document')}, {quantity(size, 'number')} each)")
 
 
 def add_retrieve(parser: Parser) -> None:

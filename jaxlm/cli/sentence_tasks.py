@@ -12,6 +12,7 @@ from jaxfit.cli import options
 from jaxfit.cli.command import note, print_answer
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
+from jaxfit.wording import quantity
 from jaxlm.cli import model_command
 from jaxlm.contract import PredictsWords
 from jaxlm.data.vocabulary import UNK
@@ -208,7 +209,7 @@ def _print_rescore(result: dict[str, Any]) -> None:
         return
     for name in ("rescored", "first", "oracle"):
         found = result[name]
-        print(f"{name:10}  {_percent(found['rate'], found['interval'])}, {found['errors']:,} errors")
+        print(f"{name:10}  {_percent(found['rate'], found['interval'])}, {quantity(found['errors'], 'error')}")
     low, high = (100 * end for end in result["difference"])
     print(f"difference  {low:+.1f} to {high:+.1f} % of {result['words']:,} words, of rescored and first")
     shown = ", ".join(f"{name} {weight:g}" for name, weight in result["weights"].items())

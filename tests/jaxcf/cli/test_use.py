@@ -54,7 +54,7 @@ def test_eval_and_predict_say_what_was_read(folder, capsys):
     _, out, err = run(capsys, "eval", folder / "bias", "--ratings", folder / "bad.csv", "--skip-bad", "1")
     assert "1 to 5 in steps of 1 (as in training)" in err
     assert "1 of the lines cannot be read and are left out; the first: the line has 1 column, not 3" in err
-    assert ", 1 ratings" in out
+    assert ", 1 rating\n" in out
 
 
 @pytest.mark.parametrize(

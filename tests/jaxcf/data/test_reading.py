@@ -207,6 +207,8 @@ def test_files_of_a_dataset_share_a_catalogue(tmp_path):
     assert whole.catalogue.users.tolist() == ["5", "9", "a"]
     assert whole.catalogue.items.tolist() == [1, 2, 7]
     assert whole.test.user.tolist() == whole.test.item.tolist() == [2, 0]
+    single = read(write_file(tmp_path, "single", "5,1,4\n"))
+    assert single.notes[0].endswith("; 1 rating of 1 item by 1 user, all 4 (as found)")
     alone = read_dataset([train])
     assert alone.dataset.test is None
     assert len(alone.dataset.valid.user) == 0

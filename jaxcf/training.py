@@ -169,7 +169,7 @@ def _check_data(record: RatingModel, data: Dataset, rounded: bool, validated: bo
                 what, data.name, "choose --duplicates last or first, --levels N to round them, or another model"
             )
     if validated and len(data.valid.user) == 0:
-        raise UserError("there are no validation ratings", data.name, "give some: --valid FILE, or valid=…")
+        raise UserError("there are no validation ratings", data.name, "give --valid")
 
 
 def describe(data: Dataset, rated: Pairs) -> dict[str, Any]:

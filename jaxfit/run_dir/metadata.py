@@ -180,7 +180,7 @@ def require_free(directory: Path, model: str, *, resume: bool, resumable: bool =
     except UserError:
         same, what = resumable, f"{CONFIG} is lost or damaged"
     if not (same and resume):
-        advice = "choose another --out, or replace it (--overwrite of the command)"
+        advice = "choose another --out, or add --overwrite"
         advice = f"add --resume to go on with it, {advice}" if same else advice
         raise FolderTaken(f"a model is there already: {what}", directory, advice)
 

@@ -82,7 +82,7 @@ def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: 
         return directory
     if begun and not overwrite:
         what = "the training that is to replace this one has begun"
-        do = f"add --resume to go on with it, or remove {new} (--overwrite of the command does)"
+        do = f"add --resume to go on with it, or remove {new}, as --overwrite does"
         raise UserError(what, directory, do)
     if Path.cwd().is_relative_to(os.path.realpath(directory)):
         raise UserError("the current folder cannot be replaced", directory, "give the command elsewhere")

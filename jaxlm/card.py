@@ -1,13 +1,15 @@
 """What a language model's card says of it (`jaxfit.run_dir.card`)."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Trained
 from jaxlm.contract import Embeds, EncodesDocuments, PredictsDocuments, PredictsWords
+from jaxlm.data.files import EOS
+from jaxlm.data.vocabulary import UNK
 from jaxlm.trained_model import Model
 
 MEASURES = dict.fromkeys(("perplexity", "document_perplexity", "document perplexity"), "perplexity")
@@ -34,7 +36,7 @@ def text(model: Model, info: Mapping[str, Any], place: Path, first: Iterable[str
     Args:
         first: Commands before those that use it.
     """
-    path, word = shlex.quote(str(place)), shlex.quote(model.vocabulary.words[-1])
+    path, word = shlex.quote(str(place)), shlex.quote(_example(model.vocabulary.words))
     shell, python = [*first, f"jaxlm info {path}"], ["import jaxlm", "", f"model = jaxlm.load({str(place)!r})"]
     words, documents = (model.record.capability(kind) for kind in (PredictsWords, PredictsDocuments))
     if words:
@@ -56,3 +58,9 @@ def text(model: Model, info: Mapping[str, Any], place: Path, first: Iterable[str
     tags = ("language-model" if model.record.reads == "text" else "topic-model",)
     about = card.About(shell, python, task, tags, MEASURES, name, limits)
     return card.text(model.record, info, model.sizes(), scores, about)
+
+
+def _example(words: Sequence[str]) -> str:
+    """Return the first word of letters, which in a text's vocabulary is the most frequent one, or the first other."""
+    others = [word for word in words if word not in (EOS, UNK)] or words
+    return next(filter(str.isalpha, others), others[0])

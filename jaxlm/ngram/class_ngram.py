@@ -6,7 +6,6 @@ The second factor is an interpolated modified Kneser-Ney model of the text of cl
 own. With a class for each word, the model is `kn`.
 """
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -82,10 +81,9 @@ def train(ids: NDArray[np.int32], num_words: int, eos: int, config: Config) -> C
     lacking = frequency == 0
     size[classes[lacking]] += 1  # once: they are all of one class
     prob = np.where(lacking, 1 / max(1, np.sum(lacking)), frequency) / size[classes]
-    with warnings.catch_warnings():  # each class follows so many others that these discounts are hardly ever defined
-        warnings.filterwarnings("ignore", "Kneser-Ney: the numbers of 1-grams")
-        text = classes[ids].astype(np.int32)
-        ngram = kneser_ney.train(text, len(size), int(classes[eos]), config.order)
+    text = classes[ids].astype(np.int32)
+    # each class follows so many others that the discounts of unigrams are hardly ever defined
+    ngram = kneser_ney.train(text, len(size), int(classes[eos]), config.order, expected=(1,))
     return ClassNGram(ngram, classes, np.log(prob))
 
 

@@ -1,10 +1,9 @@
 """Katz back-off with Good-Turing discounting, by SRILM's rules."""
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxfit.caller import warn
 from jaxlm.contract import LanguageModel
 from jaxlm.ngram import back_off
 from jaxlm.ngram.counts import count, counts_of_counts
@@ -70,7 +69,7 @@ def discounts(counts: NDArray[np.int64], name: str) -> NDArray[np.float64]:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(f"Good-Turing: {message}", stacklevel=4)
+    warn(f"Good-Turing: {message}")
 
 
 MODEL = LanguageModel(

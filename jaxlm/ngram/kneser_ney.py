@@ -1,12 +1,12 @@
 """Modified Kneser-Ney smoothing, interpolated (as in KenLM) or with back-off (as in SRILM)."""
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxfit.caller import warn
 from jaxfit.recipe import option
 from jaxlm.contract import LanguageModel
 from jaxlm.ngram import back_off
@@ -16,7 +16,14 @@ from jaxlm.ngram.model import CAPABILITIES, NGram, OrderConfig, Table, by_counti
 FALLBACK = (0.5, 1.0, 1.5)  # discounts of KenLM's `lmplz --discount_fallback`
 
 
-def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int, interpolated: bool = True) -> NGram:
+def train(
+    ids: NDArray[np.int32],
+    vocab_size: int,
+    eos: int,
+    order: int,
+    interpolated: bool = True,
+    expected: Collection[int] = (),
+) -> NGram:
     """Estimate a modified Kneser-Ney model (Chen and Goodman 1998, Section 4.1.6, Eq. 26).
 
     With the counts a of `counts.continuation_counts`, the discounts D of `discounts`, and h' the history h without
@@ -28,31 +35,43 @@ def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int, interpo
     where unigrams are interpolated with 1 / N_w. The other is that of SRILM's `ngram-count -kndiscount`: the second
     term is used only for words not seen after h, with weights by which probabilities sum to one, and n-grams of
     order 3 or more with a(h w) = 1 are left out. A word without counts, such as `<unk>` in an open vocabulary, has a
-    share of what the unigrams leave. Arguments and errors are those of `counts.count`.
+    share of what the unigrams leave. Errors are those of `counts.count`, and so are arguments without a description.
+
+    If the discounts of an order are undefined, as on small or truncated data, they are 0.5, 1 and 1.5.
 
     Differs: KenLM always adds `<unk>` to the vocabulary; here the vocabulary has it only if it is given.
 
+    Args:
+        interpolated: whether it is the first model.
+        expected: orders whose discounts may be undefined without a warning.
+
     Warns:
-        UserWarning: if a discount is undefined; it says what is used instead.
+        UserWarning: if discounts are undefined; it says what is used instead.
     """
     grams = count(ids, vocab_size, eos, order)
     counts = continuation_counts(grams, vocab_size)
-    amounts = []
-    for k, a in enumerate(counts, start=1):
-        amounts.append(discounts(a, f"{k}-grams")[np.minimum(a, 3)])
+    found = [discounts(a) for a in counts]
+    undefined = [k for k, d in enumerate(found, start=1) if d is None and k not in expected]
+    if undefined:
+        warn(
+            f"Kneser-Ney: the numbers of {'-, '.join(map(str, undefined))}-grams that occur one to four times give no "
+            f"discounts: {', '.join(map(str, FALLBACK))} are used, as is usual for small texts"
+        )
+    amounts: list[NDArray[np.float64]] = []
+    for a, d in zip(counts, found, strict=True):
+        amounts.append((np.array([0.0, *FALLBACK]) if d is None else d)[np.minimum(a, 3)])
     if interpolated:
         return _interpolate(grams, counts, amounts, vocab_size, eos)
     discounted = [a - amount for a, amount in zip(counts, amounts, strict=True)]
     return back_off.estimate(grams, counts, discounted, vocab_size, eos)
 
 
-def discounts(counts: NDArray[np.int64], name: str) -> NDArray[np.float64]:
+def discounts(counts: NDArray[np.int64]) -> NDArray[np.float64] | None:
     """Return D(0) = 0, D_1, D_2 and D_3+, the discounts of counts of 0, 1, 2, and 3 or more.
 
         Y = n_1 / (n_1 + 2 n_2),   D_r = r - (r + 1) Y n_{r+1} / n_r    (Chen and Goodman 1998, Eq. 26)
 
-    If one of n_1..n_4 is zero or a discount is not positive, as on small or truncated data, the discounts are 0.5, 1
-    and 1.5, with a warning.
+    None if one of n_1..n_4 is zero or a discount is not positive.
     """
     n = counts_of_counts(counts, 4)
     if np.all(n[1:] > 0):
@@ -60,12 +79,7 @@ def discounts(counts: NDArray[np.int64], name: str) -> NDArray[np.float64]:
         d = r - (r + 1) * n[1] / (n[1] + 2 * n[2]) * n[r + 1] / n[r]
         if np.all(d > 0):
             return np.concatenate([[0.0], d])
-    warnings.warn(
-        f"Kneser-Ney: the numbers of {name} that occur one to four times ({', '.join(map(str, n[1:]))}) give no "
-        f"discounts: {', '.join(map(str, FALLBACK))} are used, as is usual for small texts",
-        stacklevel=3,
-    )
-    return np.array([0.0, *FALLBACK])
+    return None
 
 
 def _interpolate(

@@ -120,7 +120,7 @@ def test_discounts_equal_equation_26():
     counts = np.repeat([0, 1, 2, 3, 4, 5], [9, 40, 15, 8, 5, 30])
     Y = 40 / (40 + 2 * 15)
     np.testing.assert_allclose(
-        kneser_ney.discounts(counts, "3-grams"),
+        kneser_ney.discounts(counts),
         [0, 1 - 2 * Y * 15 / 40, 2 - 3 * Y * 8 / 15, 3 - 4 * Y * 5 / 8],
     )
 
@@ -128,16 +128,21 @@ def test_discounts_equal_equation_26():
 @pytest.mark.parametrize(
     "amounts", [(0, 3, 2, 1), (5, 0, 2, 1), (5, 3, 0, 1), (5, 3, 2, 0), (40, 5, 30, 2), (30, 14, 25, 72)]
 )
-def test_undefined_discounts_fall_back_with_a_warning(amounts):
-    counts = np.repeat([1, 2, 3, 4], amounts)
-    with pytest.warns(
-        UserWarning, match=r"2-grams that occur one to four .* give no discounts: 0.5, 1.0, 1.5 are used"
-    ):
-        assert kneser_ney.discounts(counts, "2-grams").tolist() == [0, 0.5, 1.0, 1.5]
+def test_discounts_are_undefined_where_equation_26_gives_none(amounts):
+    assert kneser_ney.discounts(np.repeat([1, 2, 3, 4], amounts)) is None
+
+
+def test_undefined_discounts_are_half_the_counts_and_at_most_1_5(recwarn):
+    model = kneser_ney.train(np.array([1, 1, 1, 2, 2, 3, 0], np.int32), 4, 0, 1)
+    np.testing.assert_allclose(np.exp(model.log_prob(())), (np.array([0.5, 1.5, 1, 0.5]) + 3.5 / 4) / 7)
 
 
 @pytest.mark.parametrize("interpolated", [True, False])
-def test_smallest_text_gives_a_model_with_a_warning(interpolated):
-    with pytest.warns(UserWarning, match=r"the numbers of \d-grams .* give no discounts"):
+def test_smallest_text_gives_a_model_with_one_warning_at_the_callers_line(interpolated):
+    with pytest.warns(UserWarning, match="Kneser-Ney") as caught:
         model = kneser_ney.train(np.array([1, 0], np.int32), 2, 0, 3, interpolated)
+    (warning,) = caught
+    said = "the numbers of 1-, 2-, 3-grams that occur one to four times give no discounts: 0.5, 1.0, 1.5 are used"
+    assert said in str(warning.message)
+    assert warning.filename == __file__
     assert np.isfinite(model.event_log_probs(np.array([1, 1, 0, 0, 1, 0], np.int32))).all()

@@ -17,12 +17,20 @@ BEST = {"perplexity": ("test perplexity", 1), "test": ("test RMSE", 4), "accurac
 # of each model of a record, epoch by epoch: what is measured on validation as on the test, by which rows are chosen
 VALIDATION = ("validation_perplexity", "validation_document_perplexity", "validation_rmse")
 RESULTS, MODELS = "results", "models"  # places of pages that are written here
+HEADING = "# Recorded results"  # begins the map of a folder of records
 
 
 def write(folder: Path, tables: Mapping[str, Table]) -> Path:
-    """Write `README.md` into the folder of records; returns its path."""
+    """Write `README.md` into the folder of records; returns its path.
+
+    Raises:
+        UserError: there is another `README.md`.
+    """
+    readme = folder / "README.md"
+    if readme.exists() and not readme.read_text(encoding="utf-8", errors="replace").startswith(HEADING):
+        raise UserError("this file is no map of recorded results", readme, "move it, or choose another --out")
     lines = [
-        "# Recorded results",
+        HEADING,
         "",
         "Each table and figure of the thesis, the command that makes it, its result. "
         "Written by `python -m benchmarks report`.",
@@ -44,9 +52,8 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
     for name, place, options in _speeds(folder):
         command = f"`python -m benchmarks speed {options}`"
         lines.append(f"| {name} | | training speed | | | | {command} | [{name}]({place}) |")
-    path = folder / "README.md"
-    record.write_text(path, "\n".join([*lines, ""]))
-    return path
+    record.write_text(readme, "\n".join([*lines, ""]))
+    return readme
 
 
 def fill(text: str, place: str, lines: Iterable[str]) -> str:

@@ -60,6 +60,21 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
         filled_map("<!-- results -->")
 
 
+def test_a_readme_that_is_no_map_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    path.write_text("# A project\n")
+    with pytest.raises(UserError, match="no map of recorded results"):
+        maps.write(tmp_path, {})
+    assert path.read_text() == "# A project\n"
+    path.unlink()
+    recorded = tmp_path / "table-4.4.ptb.cpu.json"
+    result = {"data": {"name": "ptb"}, "scale": "cpu", "recipe": "tuned", "command": "here", "complete": False}
+    recorded.write_text(json.dumps(result))
+    assert maps.write(tmp_path, TABLES) == maps.write(tmp_path, TABLES) == path
+    assert "| `here` | [table-4.4.ptb.cpu](table-4.4.ptb.cpu.md) (not all rows) |" in path.read_text()
+    assert json.loads(recorded.read_text()) == result
+
+
 def test_a_model_that_validation_measures_in_another_way_is_not_chosen_by_it() -> None:
     rows = [
         {"label": [name], "cells": {"perplexity": {"mean": mean, "sd": None}}, "models": [name]}

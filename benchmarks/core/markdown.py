@@ -1,7 +1,7 @@
 """A recorded table for people: as Markdown, and as the cells that the terminal shows."""
 
 import re
-from collections.abc import Collection, Set
+from collections.abc import Collection, Iterable, Set
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,9 @@ from benchmarks.core import record
 from benchmarks.core.verdict import SEEDS
 
 MOST_WRITTEN = 8  # comparisons of a claim that are all written out
+# units of a text in older records, which resemble their neighbours; pages mark intervals over them
+FORMER, DAGGER = "blocks of ten lines", "†"
+NARROW = f"intervals over {FORMER} are too narrow"
 
 
 def header(result: dict[str, Any]) -> list[str]:
@@ -42,22 +45,25 @@ def code(text: str) -> str:
     return "".join([fence, padding, text.replace("|", r"\|"), padding, fence])
 
 
+def units(rows: Iterable[dict[str, Any]]) -> str:
+    """Say what the bootstrap of a record's rows is over."""
+    return " or ".join(dict.fromkeys(row["resampled"] for row in rows if "resampled" in row))
+
+
 def margins(resampled: str) -> str:
     """Say what the figures after ± are.
 
     Args:
         resampled: what the bootstrap is over.
     """
+    narrow = f", and {NARROW}" if FORMER in resampled else ""
     return (
         f"± is half of the 95 % interval of the mean over seeds (paired bootstrap over {resampled}, and spread over "
         "seeds), in other columns the standard deviation over seeds. The figures of verdicts, with their 95 % "
         "interval, are of the quantity that the claim names; where it compares two models, of the first less the "
-        "second or, in %, relative to the second. *No* allows for the number of comparisons: see docs/fidelity.md."
+        f"second or, in %, relative to the second. *No* allows for the number of comparisons{narrow}: see "
+        "docs/fidelity.md."
     )
-
-
-def _has_intervals(result: dict[str, Any]) -> bool:
-    return any("interval" in cell for row in result["rows"] for cell in row["cells"].values())
 
 
 def margin(cell: dict[str, Any]) -> float | None:
@@ -71,7 +77,6 @@ def page(
     result: dict[str, Any],
     thesis_data: str,
     size: str,
-    resampled: str,
     current: Set[str],
     pictures: Collection[str] = (),
 ) -> str:
@@ -81,7 +86,6 @@ def page(
         result: the record.
         thesis_data: what the thesis' figures are of.
         size: of the data, in words.
-        resampled: what the bootstrap is over.
         current: folders of the models that the present source code trains.
         pictures: files of the figure: as PNG, and as a page of its own.
     """
@@ -101,7 +105,8 @@ def page(
     lines += verdict_lines(result)
     if result.get("verdicts") and not current >= result["models"].keys():
         lines += ["", "Some of the models that are compared were trained by earlier source code: see the last line."]
-    lines += ["", " ".join(filter(None, (result["note"], margins(resampled) if _has_intervals(result) else "")))]
+    resampled = units(result["rows"])
+    lines += ["", " ".join(filter(None, (result["note"], margins(resampled) if resampled else "")))]
     places = "; ".join(dict.fromkeys(_place(row["environment"]) for row in result["rows"]))
     return "\n".join([*lines, "", f"`{result['command']}` at {places}.", "", trained(result, current), ""])
 

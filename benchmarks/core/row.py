@@ -52,10 +52,12 @@ def summarise(
         values: list[Any] = [measured[column.name] for measured in per_seed if column.name in measured]
         if values:
             cells[column.name] = _cell(values)
+    over = {"resampled": table.units} if any("interval" in cell for cell in cells.values()) else {}
     drawn = [measured[record.DRAWN] for measured in per_seed if record.DRAWN in measured]
     return {
         "label": list(row.label),
         "cells": cells,
+        **over,
         **({record.DRAWN: drawn[0]} if drawn else {}),
         "thesis": row.thesis,
         "seeds": [specs[0].seed for specs in row.draws if specs],

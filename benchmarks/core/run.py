@@ -61,7 +61,6 @@ def run_table(
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
     kept = Kept(path, store.most_units) if table.kept else None
     result: dict[str, Any] = begin
-    resampled = table.resampled or store.resampled
     measured = rows if table.together else named(rows, only)
     for row in measured:
         if kept is None:
@@ -82,7 +81,7 @@ def run_table(
         }  # fmt: skip
         for place, shown in _versions(path, result, store):
             names = [place.with_suffix(suffix).name for _, suffix in _pictures(table, complete)]
-            page = markdown.page(shown, store.thesis_data, store.size(every), resampled, current, names)
+            page = markdown.page(shown, store.thesis_data, store.size(every), current, names)
             record.write(place, shown, page)
     for place, shown in _versions(path, result, store) if result.get("complete") else []:
         for draw, suffix in _pictures(table, True):

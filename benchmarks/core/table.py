@@ -62,6 +62,11 @@ class Table:
     # whose figures are numbers and scores
     kept: bool = False
 
+    @property
+    def units(self) -> str:
+        """What its bootstrap is over."""
+        return self.resampled or self.store.resampled
+
     def absent(self, result: dict[str, Any]) -> list[str]:
         """Return the labels of rows that the table has now and a record of it lacks."""
         scale = self.store.scales.get(result["scale"])

@@ -102,7 +102,7 @@ class LanguageStore(Store):
     data_sets = (*sets.BUILT_IN, *sets.TEXTS)
     thesis_data = "AP News, 14 million words"
     unit = "words"
-    resampled = "blocks of lines"
+    resampled = f"up to {PARTS} parts of consecutive lines"
     most_units: int | None = PARTS
     substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
     parts: tuple[str, ...] = ("valid", "test")

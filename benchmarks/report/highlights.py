@@ -78,7 +78,7 @@ def _rows(result: dict[str, Any], name: str, labels: Labels, link: str, mixed: b
         cells = [
             " ".join(label),
             NAMES.get(result["data"]["name"], result["data"]["name"]),
-            f"{measure.removeprefix('test ')} {maps.figure(row['cells'][shown], digits)}",
+            f"{measure.removeprefix('test ')} {maps.figure(row, shown, digits)}",
             *(["" if mixture is None else record.number(mixture["mean"], digits)] if mixed else []),
             "" if published is None else record.number(published, digits),
             f"[{result['table']}]({link}/{name}.md)",

@@ -4,7 +4,7 @@ import os
 import re
 import struct
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,14 +73,15 @@ def render(path: Path, folder: Path, tables: Mapping[str, Table], claims: Path |
         missing=overview.missing(sections, tables, anchors),
         absent=overview.absent(sections),
         claims=claims,
-        margins=re.sub(r"\*(.+?)\*", r"“\1”", markdown.margins(_resampled(tables))),
+        margins=re.sub(r"\*(.+?)\*", r"“\1”", markdown.margins(_resampled(tables, sections))),
         where=Path(os.path.relpath(folder, path.parent)).as_posix(),
     )
 
 
-def _resampled(tables: Mapping[str, Table]) -> str:
-    """Say what the bootstrap of tables is over: one thing or another."""
-    return " or ".join(dict.fromkeys(table.resampled or table.store.resampled for table in tables.values()))
+def _resampled(tables: Mapping[str, Table], sections: Iterable[Section]) -> str:
+    """Say what the bootstrap of tables, and of records of them, is over: one thing or another."""
+    recorded = [row["resampled"] for one in sections for row in one.result["rows"] if "resampled" in row]
+    return " or ".join(dict.fromkeys([*(table.units for table in tables.values()), *recorded]))
 
 
 def _chapters(folder: Path, tables: Mapping[str, Table], anchors: Anchors) -> Iterator[Chapter]:

@@ -70,6 +70,16 @@ def fill(text: str, place: str, lines: Iterable[str]) -> str:
     return "\n".join([before + begin, "", *lines, "", end + after])
 
 
+def noted(lines: Iterable[str], page: str) -> list[str]:
+    """Return lines of a table, and below it what its daggers mean.
+
+    Args:
+        page: docs/fidelity.md as seen from the page.
+    """
+    found, note = list(lines), f"{markdown.DAGGER} {markdown.NARROW.capitalize()}: see [fidelity]({page}#older-intervals-of-texts)."
+    return [*found, "", note] if any(markdown.DAGGER in line for line in found) else found
+
+
 def list_of_models(models: Iterable[Record]) -> list[str]:
     """List each model, where it is described, and the command that trains it."""
     lines = ["| model | what | described in | command |", "|---|---|---|---|"]
@@ -111,7 +121,7 @@ def _result(path: Path, table: Table, link: str) -> str:
     if (best := chosen(result)) is not None:
         row, column = best
         measure, digits = BEST[column]
-        found += f": {' '.join(filter(None, row['label']))}, {measure} {figure(row['cells'][column], digits)}"
+        found += f": {' '.join(filter(None, row['label']))}, {measure} {figure(row, column, digits)}"
     return found + table.state(result)
 
 
@@ -123,10 +133,12 @@ def chosen(result: dict[str, Any]) -> tuple[dict[str, Any], str] | None:
     return (min(scored, key=lambda one: one[0])[1], column) if column and scored else None
 
 
-def figure(cell: dict[str, Any], digits: int) -> str:
-    """Write a cell's mean with its margin, and what the margin is where it is no interval."""
+def figure(row: dict[str, Any], column: str, digits: int) -> str:
+    """Write a cell's mean with its margin, and what the margin is where it is no interval, or too narrow."""
+    cell = row["cells"][column]
     margin = markdown.margin(cell)
-    of = "" if "interval" in cell else " (sd)"
+    former = row.get("resampled") == markdown.FORMER
+    of = (f" {markdown.DAGGER}" if former else "") if "interval" in cell else " (sd)"
     spread = "" if margin is None else f" ± {record.number(margin, digits)}{of}"
     return f"{record.number(cell['mean'], digits)}{spread}"
 

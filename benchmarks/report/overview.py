@@ -24,9 +24,8 @@ def recorded(sections: Iterable[Section]) -> Grid:
         row, measure, figure = Cell(), Cell(), Cell()
         if best is not None:
             (chosen, column), (what, digits) = best, maps.BEST[best[1]]
-            cell = chosen["cells"][column]
             row, measure = Cell(" ".join(filter(None, chosen["label"]))), Cell(what)
-            figure = Cell(maps.figure(cell, digits), cell["mean"])
+            figure = Cell(maps.figure(chosen, column, digits), chosen["cells"][column]["mean"])
         count = Counter(verdict.found["answer"] for verdict in section.verdicts or ())
         said = [Cell(str(count[answer]), count[answer]) if section.verdicts else Cell() for answer in fidelity.ANSWERS]
         about = map(Cell, (result["data"]["name"], result["scale"], _recipe(section)))

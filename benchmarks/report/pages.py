@@ -9,6 +9,7 @@ from benchmarks.report import fidelity, highlights, maps, speeds
 from benchmarks.report.fidelity import Judged
 
 FROM_ROOT, FROM_DOCS = "benchmarks/results", "../benchmarks/results"  # the folder of records as seen from a page
+FIDELITY = "fidelity.md"  # as seen from its neighbours
 
 
 def write(root: Path, folder: Path, judged: list[Judged]) -> Iterator[Path]:
@@ -34,11 +35,15 @@ def written(folder: Path, judged: list[Judged]) -> Mapping[str, Mapping[str, Ite
         judged: from `fidelity.records`.
     """
     return {
-        "README.md": {"highlights": highlights.lines(folder, highlights.RESULTS, FROM_ROOT)},
+        "README.md": {
+            "highlights": maps.noted(highlights.lines(folder, highlights.RESULTS, FROM_ROOT), f"docs/{FIDELITY}")
+        },
         "docs/models.md": {maps.MODELS: maps.list_of_models(model for _, model in registry.models().values())},
-        "docs/tables.md": {maps.RESULTS: maps.results_map(folder, registry.TABLES, FROM_DOCS)},
+        "docs/tables.md": {
+            maps.RESULTS: maps.noted(maps.results_map(folder, registry.TABLES, FROM_DOCS), FIDELITY)
+        },
         "docs/choosing.md": {
-            "text": highlights.lines(folder, highlights.TEXT, FROM_DOCS, mixed=True),
+            "text": maps.noted(highlights.lines(folder, highlights.TEXT, FROM_DOCS, mixed=True), FIDELITY),
             "ratings": highlights.lines(folder, highlights.RATINGS, FROM_DOCS),
             "ranking": highlights.table(folder, highlights.RANKING),
         },

@@ -22,7 +22,8 @@ def facts(result: dict[str, Any], thesis_data: str) -> list[tuple[str, str]]:
     Args:
         thesis_data: what the thesis' figures are of.
     """
-    data, seeds = result["data"], sorted({len(row["seeds"]) for row in result["rows"]})
+    data, over = result["data"], markdown.units(result["rows"])
+    seeds = sorted({len(row["seeds"]) for row in result["rows"]})
     sizes = ", ".join(f"{what} {_count(data[what])}" for what in data if what not in ("name", "sha256", "note"))
     return [
         ("data", f"{data['name']}: {data['note']}"),
@@ -31,6 +32,7 @@ def facts(result: dict[str, Any], thesis_data: str) -> list[tuple[str, str]]:
         ("scale", result["scale"]),
         ("recipe", result["recipe"]),
         ("seeds of a row", " or ".join(map(str, seeds))),
+        *([("bootstrap over", over)] if over else []),
         ("figures beside ours", markdown.source(result, thesis_data)),
         ("command", result["command"]),
     ]

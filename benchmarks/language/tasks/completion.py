@@ -51,7 +51,7 @@ class CompletionStore(SentenceStore):
     """Language models of novels, and questions."""
 
     task_name = "msr-sentence-completion"
-    resampled = "questions"
+    resampled = f"questions, for the perplexity over {SentenceStore.resampled}"
     planted = staticmethod(task_sets.planted_questions)
     chapters = "sentence completion"
     scales = TASK_SCALES

@@ -129,6 +129,8 @@ def test_rows_of_other_machines_are_judged_like_rows_of_this_one(
     assert len({model["source"] for model in result["models"].values()}) == 2
     page = (tmp_path / "parts-results" / "table-0.planted.tiny.md").read_text()
     assert "were trained by earlier source code" in page
+    assert {row["resampled"] for row in result["rows"]} == {"up to 50 parts of consecutive lines"}
+    assert "paired bootstrap over up to 50 parts of consecutive lines, and" in page
     for one, other in zip(result["rows"], whole["rows"], strict=True):
         assert one["cells"]["perplexity"]["mean"] == pytest.approx(other["cells"]["perplexity"]["mean"], rel=1e-6)
     (ours,), (expected,) = result["verdicts"], whole["verdicts"]

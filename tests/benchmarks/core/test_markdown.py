@@ -27,11 +27,16 @@ def test_sections_of_the_thesis_have_numbers() -> None:
 def test_margins_name_the_units_that_the_stores_scores_are_of() -> None:
     found = {store.__name__: store.resampled for store in registry.stores()}
     assert found == {
-        "LanguageStore": "blocks of lines", "RatingStore": "users", "DocumentStore": "documents",
-        "RescoringStore": "utterances", "CompletionStore": "questions", 
+        "LanguageStore": "up to 50 parts of consecutive lines", "RatingStore": "users", "DocumentStore": "documents",
+        "RescoringStore": "utterances",
+        "CompletionStore": "questions, for the perplexity over up to 50 parts of consecutive lines",
         "VectorStore": "questions with the same first pair, and pairs with the same first word",
     }  # fmt: skip
     assert "paired bootstrap over documents, and spread" in markdown.margins("documents")
+    rows = [{"resampled": "users"}, {"resampled": markdown.FORMER}, {"resampled": "users"}, {}]
+    assert markdown.units(rows) == "users or blocks of ten lines"
+    assert "too narrow" in markdown.margins(markdown.units(rows))
+    assert "too narrow" not in markdown.margins("users")
 
 
 def test_of_many_comparisons_those_that_do_not_hold_are_written():

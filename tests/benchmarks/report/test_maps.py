@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import registry
-from benchmarks.core import record
+from benchmarks.core import markdown, record
 from benchmarks.core.table import Row
 from benchmarks.language.store import LanguageStore
 from benchmarks.language.tables import TABLES
@@ -58,6 +58,19 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
     assert sum("not recorded yet" in line for line in lines) == len(TABLES), "the others, and speed"
     with pytest.raises(UserError, match="no place"):
         filled_map("<!-- results -->")
+
+
+def test_intervals_over_former_units_have_a_dagger_and_a_note() -> None:
+    cell = {"mean": 124.0, "sd": 0.1, "interval": [117.5, 130.5]}
+    row = {"cells": {"perplexity": cell, "minutes": {"mean": 2.0, "sd": 0.5}}, "resampled": markdown.FORMER}
+    shown = maps.figure(row, "perplexity", 1)
+    assert shown == "124.0 ± 6.5 †"
+    assert maps.figure(row, "minutes", 1) == "2.0 ± 0.5 (sd)"
+    now = maps.figure(row | {"resampled": "up to 50 parts of consecutive lines"}, "perplexity", 1)
+    assert now == "124.0 ± 6.5"
+    assert maps.noted(["a table", now], "fidelity.md") == ["a table", now]
+    note = "† Intervals over blocks of ten lines are too narrow: see [fidelity](fidelity.md#older-intervals-of-texts)."
+    assert maps.noted(["a table", shown], "fidelity.md") == ["a table", shown, "", note]
 
 
 def test_a_readme_that_is_no_map_is_left_alone(tmp_path: Path) -> None:

@@ -60,14 +60,14 @@ class Kept:
 
     Args:
         path: of the table's record, which is of one table, data set, scale and recipe.
-        most_units: of scores; what was kept of more, smaller units is added up. None: as they are.
+        grouped: from scores as they were kept to those of the present units, of which there are fewer.
     """
 
-    def __init__(self, path: Path, most_units: int | None = None):
-        self.path, self.most_units = path.parent / FOLDER / path.name, most_units
+    def __init__(self, path: Path, grouped: Callable[[Scores], Scores] = Store.grouped):
+        self.path, self.grouped = path.parent / FOLDER / path.name, grouped
         before = record.read(self.path) or {"counts": [], "rows": []}
         try:
-            decode = partial(_decode, counts=[_array(text) for text in before["counts"]], most_units=most_units)
+            decode = partial(_decode, counts=[_array(text) for text in before["counts"]], grouped=grouped)
             self._rows = {(tuple(row["label"]), tuple(row["identities"])): _read(row, decode) for row in before["rows"]}
         except (IndexError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"not a table's measurements: {error!r}", self.path, "restore it, or remove it") from None
@@ -80,7 +80,7 @@ class Kept:
         """Return what another table of the same data, scale and recipe measured of the same models in its columns."""
         columns, ending = {column.name for column in table.columns}, self.path.name.removeprefix(table.name)
         for path in sorted(self.path.parent.glob(f"*{ending}")):
-            for (_, identities), found in Kept(self.path.parents[1] / path.name, self.most_units)._rows.items():
+            for (_, identities), found in Kept(self.path.parents[1] / path.name, self.grouped)._rows.items():
                 if identities == key[1] and all(measured.keys() == columns for measured in found.parts.values()):
                     return found
         return None
@@ -199,13 +199,12 @@ def _encode(value: Any, counts: dict[str, int]) -> Any:
     return {"total": _text(value.total), "count": count, "finish": finish, "seeded": value.seeded}
 
 
-def _decode(value: Any, counts: Sequence[np.ndarray], most_units: int | None) -> Any:
+def _decode(value: Any, counts: Sequence[np.ndarray], grouped: Callable[[Scores], Scores]) -> Any:
     if isinstance(value, list):
-        return tuple(_decode(scores, counts, most_units) for scores in value)
+        return tuple(_decode(scores, counts, grouped) for scores in value)
     if not isinstance(value, dict):
         return float("nan") if value is None else float(value)
-    found = Scores(_array(value["total"]), counts[value["count"]], FINISH[value["finish"]], value["seeded"])
-    return found if most_units is None else found.grouped(most_units)
+    return grouped(Scores(_array(value["total"]), counts[value["count"]], FINISH[value["finish"]], value["seeded"]))
 
 
 def _text(array: np.ndarray) -> str:

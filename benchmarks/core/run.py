@@ -59,7 +59,7 @@ def run_table(
     }  # fmt: skip
     current = {store.directory(spec).name for spec in every}
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
-    kept = Kept(path, store.most_units) if table.kept else None
+    kept = Kept(path, store.grouped) if table.kept else None
     result: dict[str, Any] = begin
     measured = rows if table.together else named(rows, only)
     for row in measured:
@@ -99,7 +99,7 @@ def missing_rows(table: Table, store: Store, out: Path, rows: list[Row], missing
         return []
     if not (missing and table.kept):
         return rows
-    kept = Kept(out / file_name(table.name, store), store.most_units)
+    kept = Kept(out / file_name(table.name, store), store.grouped)
     found = [
         replace(row, draws=tuple(specs for specs in row.draws if kept.find(identity(row, specs, store)) is None))
         for row in rows

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from benchmarks.core import record, source
+from benchmarks.core.verdict import Scores
 from jaxfit.errors import UserError
 from jaxfit.registry import Registry
 from jaxfit.run_dir import json_text
@@ -84,7 +85,6 @@ class Store(ABC):
     name: str  # of the data
     parts: tuple[str, ...]  # that models are judged on, "valid" and, where its answers are known, "test"
     num_valid: int  # words or ratings that are scored after each epoch
-    most_units: int | None = None  # of the bootstrap, where these are consecutive parts of a text
     quotable: bool = True  # whether records may hold text of the data
     data_dir: Path | None = None  # the folder of data sets; None: the environment's
 
@@ -180,6 +180,11 @@ class Store(ABC):
     def adjusted(scale: Any, recipe: str) -> Any:
         """Return a scale as it is with this recipe."""
         return scale
+
+    @staticmethod
+    def grouped(scores: Scores) -> Scores:
+        """Return scores that were kept with units as they are now, where these have become larger."""
+        return scores
 
     def title(self, spec: Any) -> str:
         """Return the model's label without its seed."""

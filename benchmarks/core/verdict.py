@@ -1,7 +1,7 @@
 """Verdicts: whether a claim of the thesis holds here, drawn from the test with intervals, not from point estimates.
 
 An interval is of the mean over seeds. Its variance is that of the test, by a paired bootstrap over units that are
-nearly independent (users; blocks of lines), plus that of the mean over seeds. The degrees of freedom of their sum are
+nearly independent (users; parts of a text), plus that of the mean over seeds. The degrees of freedom of their sum are
 by Satterthwaite's formula, so that few seeds widen the interval where they differ much, and few units do.
 """
 

@@ -32,12 +32,16 @@ class DocumentStore(LanguageStore):
     data_sets = (PLANTED, *sets.DOCUMENTS)
     thesis_data = "20 Newsgroups"
     unit = resampled = "documents"
-    most_units = None
     load = staticmethod(documents)  # type: ignore[assignment]
 
     def __init__(self, corpus: DocumentCorpus, scale: DocumentScale, recipe: str, work: Path, show: bool = False):
         super().__init__(corpus, scale, recipe, work, show)  # type: ignore[arg-type]
         self.quotable = corpus.name == PLANTED
+
+    @staticmethod
+    def grouped(scores: Scores) -> Scores:
+        """Return scores as they were kept: of documents."""
+        return scores
 
     @cached_property
     def counted(self) -> DocumentCorpus:

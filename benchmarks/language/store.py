@@ -103,7 +103,6 @@ class LanguageStore(Store):
     thesis_data = "AP News, 14 million words"
     unit = "words"
     resampled = f"up to {PARTS} parts of consecutive lines"
-    most_units: int | None = PARTS
     substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
     parts: tuple[str, ...] = ("valid", "test")
     sources = ("jaxlm.train_by_sgd",)
@@ -233,6 +232,11 @@ class LanguageStore(Store):
         counted = np.ones(len(nats), np.bool_) if inside is None else inside
         total = np.bincount(block, np.where(counted, nats, 0.0))
         return Scores(total, np.bincount(block, counted), finish, seeded).grouped(PARTS)
+
+    @staticmethod
+    def grouped(scores: Scores) -> Scores:
+        """Return scores that were kept of more parts of the text, added up to PARTS."""
+        return scores.grouped(PARTS)
 
     def proportion(self, first: Spec, second: Spec) -> float:
         """Return the proportion of the first model that fits validation best in a mixture of two."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.core.verdict import Scores
 from benchmarks.data import sets
 from benchmarks.language import scales
 from benchmarks.language.scales import LanguageScale
@@ -55,11 +56,15 @@ class TaskStore(LanguageStore):
     reading: ClassVar[dict[str, Any]] = {}
     data_sets = (PLANTED, NOVELS)
     parts = ("test",)
-    most_units = None  # questions, lists and groups of pairs
 
     def __init__(self, data: Given, scale: TaskScale, recipe: str, work: Path, show: bool = False):
         super().__init__(data.corpus, scale, recipe, work, show)
         self.task = data.task
+
+    @staticmethod
+    def grouped(scores: Scores) -> Scores:
+        """Return scores as they were kept, of questions, lists or groups of pairs, but for perplexities: of the text."""
+        return LanguageStore.grouped(scores) if scores.finish is np.exp else scores
 
     @staticmethod
     @abstractmethod

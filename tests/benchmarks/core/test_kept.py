@@ -17,6 +17,7 @@ from benchmarks.language import measures, scales
 from benchmarks.language.claims import TextModels
 from benchmarks.language.store import LanguageStore
 from benchmarks.language.tables import kn
+from benchmarks.language.tasks.completion import CompletionStore
 from jaxfit.errors import UserError
 
 SCALE = scales.SCALES["tiny"]
@@ -56,13 +57,25 @@ def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_what_was_kept_of_small_units_is_added_up(tmp_path: Path) -> None:
     path, fine = tmp_path / "table-0.json", scores(103)
     Kept(path).add(KEY, measurement({"test": {"perplexity": fine, "reduction": (fine, fine)}}))
-    found = Kept(path, 50).find(KEY)
+    found = Kept(path, LanguageStore.grouped).find(KEY)
     assert found is not None
     coarse, reduction = found.parts["test"]["perplexity"], found.parts["test"]["reduction"]
     assert len(coarse.total) == len(reduction[1].total) == 50
     assert coarse.value == pytest.approx(fine.value, rel=1e-6)
     np.testing.assert_allclose(coarse.total[:3], fine.total[:9].reshape(3, 3).sum(axis=1), rtol=1e-6)
     np.testing.assert_allclose(coarse.count[-2:], fine.count[-4:].reshape(2, 2).sum(axis=1), rtol=1e-6)
+
+
+def test_of_a_tasks_scores_those_of_the_text_alone_are_added_up(tmp_path: Path) -> None:
+    """Else rows that were kept of smaller parts of the text would never be compared with rows of today."""
+    path, answers = tmp_path / "table-0.json", replace(scores(1040), finish=np.positive)
+    earlier = measurement({"test": {"accuracy": answers, "perplexity": scores(185)}})
+    Kept(path).add(KEY, earlier)
+    found, now = Kept(path, CompletionStore.grouped).find(KEY), measurement({"test": {"perplexity": scores(50)}})
+    assert found is not None
+    assert [len(each.total) for each in found.parts["test"].values()] == [1040, 50]
+    assert comparable([found, now])
+    assert not comparable([earlier, now])
 
 
 def test_a_model_of_another_recipe_takes_the_place_of_its_predecessor(tmp_path: Path) -> None:

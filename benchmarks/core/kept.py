@@ -158,7 +158,10 @@ def keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> Non
 def rows_of(
     table: Table, rows: list[Row], store: Store, kept: Kept
 ) -> tuple[dict[tuple[str, ...], Any], dict[str, Any]]:
-    """Put together the rows all seeds of which are kept, and their models."""
+    """Put together the rows all seeds of which are kept, and their models.
+
+    The environment of a row is that of its newest seed; those of other seeds, where they differ, are beside it.
+    """
     known: dict[tuple[str, ...], Any] = {}
     models: dict[str, Any] = {}
     for row in rows:
@@ -169,7 +172,12 @@ def rows_of(
         newest = max(there, key=lambda each: each.date)
         names = unique(name for each in there for name in each.models)
         per_seed, seconds = [each.parts["test"] for each in there], sum(each.seconds for each in there)
-        known[row.label] = summarise(table, row, per_seed, seconds, names, dict(newest.environment), newest.date)
+        made = summarise(table, row, per_seed, seconds, names, dict(newest.environment), newest.date)
+        others: list[Mapping[str, Any]] = []
+        for each in there:
+            if each.environment not in (newest.environment, *others):
+                others.append(each.environment)
+        known[row.label] = {**made, **({record.OTHERS: others} if others else {})}
         for each in there:
             models |= each.models
     return known, models

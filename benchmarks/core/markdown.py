@@ -107,7 +107,7 @@ def page(
         lines += ["", "Some of the models that are compared were trained by earlier source code: see the last line."]
     resampled = units(result["rows"])
     lines += ["", " ".join(filter(None, (result["note"], margins(resampled) if resampled else "")))]
-    places = "; ".join(dict.fromkeys(_place(row["environment"]) for row in result["rows"]))
+    places = "; ".join(dict.fromkeys(_place(where) for row in result["rows"] for where in record.environments(row)))
     return "\n".join([*lines, "", f"`{result['command']}` at {places}.", "", trained(result, current), ""])
 
 

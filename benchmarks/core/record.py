@@ -20,6 +20,7 @@ from jaxfit.run_dir.provenance import environment as jaxfit_environment
 
 RESULTS = Path(__file__).parents[1] / "results"
 TEXT, DRAWN = "text", "drawn"
+OTHERS = "other environments"  # of a row whose seeds were measured in several
 
 
 @cache
@@ -82,6 +83,11 @@ def make_folder(folder: Path, option: str = "--out") -> None:
         raise UserError("a file was given instead of a directory", file, advice) from None
     except OSError as error:
         raise UserError(f"cannot write: {error.strerror}", folder, advice) from None
+
+
+def environments(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return where the seeds of a row were measured: where the newest was, then all others."""
+    return [row["environment"], *row.get(OTHERS, ())]
 
 
 def without_text(result: dict[str, Any]) -> dict[str, Any]:

@@ -50,15 +50,15 @@ def rows(result: dict[str, Any], anchor: str) -> Grid:
     """List, for each row, seeds, models, and when, where and by which code it was measured."""
     found = []
     for row in result["rows"]:
-        where, models = row["environment"], [result["models"][name] for name in row["models"]]
+        where, models = record.environments(row), [result["models"][name] for name in row["models"]]
         found.append(
             [
                 Cell(", ".join(filter(None, row["label"]))),
                 Cell(", ".join(map(str, row["seeds"]))),
                 Cell(", ".join(dict.fromkeys(markdown.title(model) for model in models))),
-                Cell(_commit(where)),
+                Cell("; ".join(dict.fromkeys(map(_commit, where)))),
                 Cell(row.get("date", UNKNOWN)),
-                Cell(_place(where)),
+                Cell("; ".join(dict.fromkeys(map(_place, where)))),
             ]
         )
     heads = ("row", "seeds", "models", "measured at commit", "date", "with")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.core import record, source, table
-from benchmarks.core.kept import Kept, Measurement, comparable
+from benchmarks.core import markdown, record, source, table
+from benchmarks.core.kept import Kept, Measurement, comparable, identity, rows_of
 from benchmarks.core.run import run_table
 from benchmarks.core.table import Column, Row, Table
 from benchmarks.core.verdict import Claim, Scores
@@ -167,6 +167,34 @@ def test_rows_of_other_machines_are_judged_like_rows_of_this_one(
     wider = replace(made, name="table-2", columns=(*columns, Column("minutes", "")))
     run("parts", "KN1", missing=True, table=wider)
     assert "trained" in capsys.readouterr().err, "a column is missing there"
+
+
+def test_a_row_has_the_environments_of_all_its_seeds(tmp_path: Path) -> None:
+    row = Row(("KN2",), ((kn(2),), (kn(3),), (kn(4),)), {}, measures.perplexity)
+    made = Table(LanguageStore, "table-0", "0", "", ("model",), (Column("perplexity", ""),), lambda *_: [row])
+    store = LanguageStore(scales.text("planted", SCALE), SCALE, "tuned", tmp_path)
+    kept = Kept(tmp_path / "table-0.json")
+    here = {"commit": "abc", "dirty": False, "python": "3", "jax": "0", "device": "cpu: here", "cores": 2}
+    there = {**here, "device": "gpu: there"}
+    for seed, (specs, where) in enumerate(zip(row.draws, (here, there, here), strict=True)):
+        models, date = {f"folder{seed}": {"label": f"kn-seed{seed}"}}, f"2026-01-0{2 - seed % 2}"
+        found = replace(measurement({"test": {"perplexity": scores()}}), environment=where, models=models, date=date)
+        kept.add(identity(row, specs, store), found)
+    rows, _ = rows_of(made, [row], store, kept)
+    assert record.environments(rows["KN2",]) == [here, there]
+    recorded = sample_result(list(rows.values()))
+    page = markdown.page(recorded, "", "small", set())
+    assert "cpu: here (2 cores)" in page
+    assert "gpu: there (2 cores)" in page
+
+
+def sample_result(rows: list[dict]) -> dict:
+    columns = [{"name": "perplexity", "title": "", "digits": 1}]
+    return {
+        "table": "table-0", "title": "", "section": "", "data": {"name": "planted", "note": ""}, "scale": "tiny",
+        "recipe": "tuned", "complete": True, "heads": ["model"], "columns": columns, "rows": rows, "models": {},
+        "verdicts": [], "note": "", "command": "",
+    }  # fmt: skip
 
 
 def environment_of(result: dict) -> list[str]:

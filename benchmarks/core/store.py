@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from benchmarks.core import record, source
+from benchmarks.core import record, source, training_times
 from benchmarks.core.verdict import Scores
 from jaxfit.errors import UserError
 from jaxfit.registry import Registry
@@ -34,13 +34,11 @@ class Outcome(NamedTuple):
 
     Attributes:
         seconds: seconds by what they went into.
-        examples: examples of an epoch.
         predictions: predictions by part, if any.
         decided: what training decided, such as the recipe that validation chose; a record has it beside the identity.
     """
 
     seconds: Mapping[str, float]
-    examples: int  # words or ratings
     predictions: Mapping[str, np.ndarray]
     decided: Mapping[str, Any] = MappingProxyType({})
 
@@ -234,22 +232,23 @@ class Store(ABC):
 
     def _train(self, spec: Any, directory: Path) -> None:
         started = time.perf_counter()
-        with warnings.catch_warnings(record=True) as caught:
+        with training_times.kept(directory), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             fitted = self.fit(spec, directory)
         for part, array in fitted.predictions.items():
             _keep(_predictions(directory, part), array)
         label, said = spec.label(), [str(warning.message) for warning in caught]
-        seconds = time.perf_counter() - started
+        seconds = training_times.earlier(directory) + time.perf_counter() - started
+        history, times = Journal(directory).lines(), Journal(directory).times()
         info = {
             "label": label,
             "identity": self.identity(spec),
             "decided": dict(fitted.decided),
             "source": self.source(spec),
             "made_from": [self.directory(other).name for other in self.below(spec)],
-            "seconds": {**fitted.seconds, "all": seconds},
-            "history": Journal(directory).lines(),
-            "timing": timing(Journal(directory).times(), fitted.examples),
+            "seconds": {**fitted.seconds, **training_times.of_epochs(times), "all": seconds},
+            "history": history,
+            "timing": training_times.timing(times, history),
             "warnings": said,
             "environment": record.environment(),
             "date": record.today(),
@@ -292,22 +291,6 @@ def validation(history: Iterable[dict[str, Any]]) -> dict[str, list[float]]:
             if key.startswith(VALIDATION):
                 found.setdefault(key, []).append(round(value, 5))
     return found
-
-
-def timing(lines: list[dict[str, Any]], examples: int) -> dict[str, float]:
-    """Compute speed from the lines of `timing.jsonl`, and from it the time of an epoch of so many examples.
-
-    A median, so that no pause counts; of speeds, as the line of an epoch that was resumed is of its rest only.
-    """
-    speeds = [line["examples_per_second"] for line in lines if line.get("steps", 1) > 0]
-    if not speeds:
-        return {}
-    speed = float(np.median(speeds))
-    return {
-        "seconds_per_epoch": examples / speed,
-        "examples_per_second": speed,
-        "compile_seconds": max(line["compile_seconds"] for line in lines),
-    }
 
 
 @contextmanager

@@ -86,7 +86,7 @@ class DocumentStore(LanguageStore):
         run = Run(resume=self.stepwise(spec), show=self.show)
         trained = train(spec.model, self.data, directory, recipe=recipe, config=config, seed=spec.seed,
                         structure=self._structure(spec, directory), run=run)  # fmt: skip
-        return Outcome(trained.seconds, len(self.data.train), {})
+        return Outcome(trained.seconds, {})
 
     def predictions(self, spec: Spec, part: str) -> NDArray[np.float64]:
         """Return 1/D log p(v) (nats) of a part's documents with words: "valid", "test", or "some" of the test.

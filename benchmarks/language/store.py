@@ -203,7 +203,7 @@ class LanguageStore(Store):
             trained = train(spec.model, corpus, directory, config=dict(spec.config))
         assert trained.model is not None
         predictions = {part: trained.model.event_log_probs(getattr(corpus, part)) for part in ("valid", "test")}
-        return Outcome(trained.seconds, len(corpus.train), predictions)
+        return Outcome(trained.seconds, predictions)
 
     def perplexity(self, spec: Spec, part: str) -> Scores:
         """Return a model's nats in each block of lines of a part, "valid" or "test"; their figure is the perplexity."""

@@ -257,7 +257,7 @@ class RatingStore(Store):
             parts = {}
         predictions = {part: self._stars(spec, trained.model, ratings) for part, ratings in parts.items()}
         decided = {"config": config, **({} if recipe is None else {"recipe": asdict(recipe)})} if spec.refit else {}
-        return Outcome(trained.seconds, len(data.train.user), predictions, decided)
+        return Outcome(trained.seconds, predictions, decided)
 
     def _stars(self, spec: Spec, model: Model, ratings: Ratings) -> np.ndarray:
         """Predict ratings; those of users left out of training by which movies they rated in it, and nothing else."""

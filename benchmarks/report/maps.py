@@ -76,7 +76,8 @@ def noted(lines: Iterable[str], page: str) -> list[str]:
     Args:
         page: docs/fidelity.md as seen from the page.
     """
-    found, note = list(lines), f"{markdown.DAGGER} {markdown.NARROW.capitalize()}: see [fidelity]({page}#older-intervals-of-texts)."
+    found, where = list(lines), f"see [fidelity]({page}#older-intervals-of-texts)"
+    note = f"{markdown.DAGGER} {markdown.NARROW.capitalize()}: {where}."
     return [*found, "", note] if any(markdown.DAGGER in line for line in found) else found
 
 

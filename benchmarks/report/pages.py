@@ -39,9 +39,7 @@ def written(folder: Path, judged: list[Judged]) -> Mapping[str, Mapping[str, Ite
             "highlights": maps.noted(highlights.lines(folder, highlights.RESULTS, FROM_ROOT), f"docs/{FIDELITY}")
         },
         "docs/models.md": {maps.MODELS: maps.list_of_models(model for _, model in registry.models().values())},
-        "docs/tables.md": {
-            maps.RESULTS: maps.noted(maps.results_map(folder, registry.TABLES, FROM_DOCS), FIDELITY)
-        },
+        "docs/tables.md": {maps.RESULTS: maps.noted(maps.results_map(folder, registry.TABLES, FROM_DOCS), FIDELITY)},
         "docs/choosing.md": {
             "text": maps.noted(highlights.lines(folder, highlights.TEXT, FROM_DOCS, mixed=True), FIDELITY),
             "ratings": highlights.lines(folder, highlights.RATINGS, FROM_DOCS),

@@ -110,10 +110,10 @@ class VectorStore(TaskStore):
         """Train vectors, or go on with a training where a run was interrupted."""
         recipe, config = self._recipe(spec)
         if isinstance(spec, TheirSpec):
-            return Outcome({"estimate": self._fit_theirs(spec, recipe.epochs, directory)}, len(self.corpus.train), {})
+            return Outcome({"estimate": self._fit_theirs(spec, recipe.epochs, directory)}, {})
         run = Run(resume=True, show=self.show)
         trained = train(spec.model, self.corpus, directory, recipe=recipe, config=config, seed=spec.seed, run=run)
-        return Outcome(trained.seconds, len(self.corpus.train), {})
+        return Outcome(trained.seconds, {})
 
     def _fit_theirs(self, spec: TheirSpec, epochs: int, directory: Path) -> float:
         """Train by gensim and write the vectors; return the seconds that its epochs take."""

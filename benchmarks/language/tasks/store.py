@@ -63,7 +63,7 @@ class TaskStore(LanguageStore):
 
     @staticmethod
     def grouped(scores: Scores) -> Scores:
-        """Return scores as they were kept, of questions, lists or groups of pairs, but for perplexities: of the text."""
+        """Return scores of questions, lists or groups of pairs as they were kept; those of the text as its store does."""
         return LanguageStore.grouped(scores) if scores.finish is np.exp else scores
 
     @staticmethod

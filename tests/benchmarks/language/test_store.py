@@ -5,11 +5,13 @@ import signal
 import numpy as np
 import pytest
 
+from benchmarks.core import training_times
 from benchmarks.language.scales import SCALES
 from benchmarks.language.store import BLOCK, LEAST_PARTS, PARTS, LanguageStore, Spec
 from benchmarks.language.tables import kn
 from jaxfit import fit
 from jaxfit.errors import Interrupted
+from jaxfit.run_dir.journal import Journal
 from jaxlm import models as registry
 
 BY_SGD = [name for name in registry.names() if LanguageStore.by_engine(registry.get(name))]
@@ -45,7 +47,14 @@ def test_an_interrupted_training_over_a_learned_tree_goes_on(tmp_path, monkeypat
     assert not store.is_there(SPEC)
     assert len((store.directory(SPEC) / "journal.jsonl").read_text().splitlines()) == 1
 
+    first = training_times.earlier(store.directory(SPEC))
+    assert first > 0
     found, expected = store.get(SPEC), whole.get(SPEC)
+    lines = Journal(found.directory).times()
+    assert len(lines) == 2
+    seconds = found.info["seconds"]
+    assert seconds["train"] == pytest.approx(sum(line["train_seconds"] for line in lines))
+    assert seconds["all"] > first + lines[-1]["train_seconds"]
     assert found.info["history"] == expected.info["history"]
     for part in ("valid", "test"):
         np.testing.assert_array_equal(found.predictions(part), expected.predictions(part))

@@ -80,7 +80,8 @@ def test_every_recorded_table_is_there_beside_the_thesis(folder: Path, parsed: P
 
 
 def test_what_the_bootstrap_is_over_is_that_of_the_tables(parsed: Page) -> None:
-    assert "paired bootstrap over up to 50 parts of consecutive lines or users, and spread over seeds" in " ".join(parsed.text.split())
+    said = "paired bootstrap over up to 50 parts of consecutive lines or users, and spread over seeds"
+    assert said in " ".join(parsed.text.split())
 
 
 def test_every_verdict_is_there_with_its_intervals(parsed: Page) -> None:

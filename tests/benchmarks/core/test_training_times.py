@@ -1,0 +1,32 @@
+"""How long a stored model trained."""
+
+import pytest
+
+from benchmarks.core import training_times
+
+LINE = {"steps": 10, "train_seconds": 2.0, "examples_per_second": 300.0, "compile_seconds": 1.0}
+
+
+def test_the_time_of_an_epoch_is_of_all_its_steps() -> None:
+    """Not of all words over the rate of those that are sampled, nor of the rest of a resumed epoch."""
+    resumed = {**LINE, "steps": 4, "train_seconds": 0.8, "compile_seconds": 1.5}
+    of_nothing = {**LINE, "steps": 0, "train_seconds": 0.0, "examples_per_second": 0.0}
+    pause = {**LINE, "train_seconds": 50.0, "examples_per_second": 12.0}
+    found = training_times.timing([LINE, of_nothing, resumed, pause], [{"step": 10}, {"step": 20}, {"step": 30}])
+    assert found == {
+        "seconds_per_epoch": pytest.approx(2.0), "examples_per_second": 300.0, "compile_seconds": 1.5,
+    }  # fmt: skip
+    assert training_times.timing([], []) == {}
+
+
+def test_seconds_of_interrupted_processes_are_added_up(tmp_path) -> None:
+    def interrupted(folder) -> None:
+        with pytest.raises(KeyboardInterrupt), training_times.kept(folder):
+            raise KeyboardInterrupt
+
+    interrupted(tmp_path / "nothing to resume")
+    interrupted(tmp_path)
+    first = training_times.earlier(tmp_path)
+    interrupted(tmp_path)
+    assert 0 < first < training_times.earlier(tmp_path)
+    assert training_times.earlier(tmp_path / "nothing to resume") == 0

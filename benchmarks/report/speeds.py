@@ -13,6 +13,7 @@ from benchmarks.workloads import lowering, scorecard
 from jaxfit.devices.cores import NPROC
 
 RECORDS = {"speed": page.ABOUT, "suite": scorecard.ABOUT}  # files, and what their figures are
+SAME, PADDING, MOST = ("data", "options", "batch size"), "padding ratio", 1.05  # in settings, of speeds that compare
 LOWERED = "lower.*.json"  # files of programs for devices that were not there
 
 
@@ -78,8 +79,12 @@ def speeds(path: Path, result: Mapping[str, Any], anchors: Anchors) -> Speeds:
 
 
 def by_device(folder: Path) -> list[str]:
-    """Return the lines of a table: how fast each model trains on a CPU and on a GPU, as recorded, and the ratio."""
+    """Return the lines of a table: how fast each model trains on a CPU and on a GPU, as recorded, and the ratio.
+
+    Where the two are of other data, options or padding, that is said in place of the ratio.
+    """
     rows: dict[str, dict[str, Any]] = {}
+    settings: dict[str, Mapping[str, Any]] = {}  # on a CPU
     for place in (folder, folder / speed_record.GPU):
         recorded = speed_record.read(place)
         for name, figures in recorded["figures"].items():
@@ -91,12 +96,22 @@ def by_device(folder: Path) -> list[str]:
             platform, _, kind = where["device"].partition(": ")
             if platform == "cpu":
                 threads = int(where.get(NPROC) or where["threads"])
+                settings[name] = figures["setting"]
                 row |= {"CPU": rate, "model of the CPU": f"{where['cpu']}, {threads} thread{'s' * (threads > 1)}"}
             else:
                 row |= {"GPU": rate, "model of the GPU": kind}
                 if row["CPU"] is not None:
-                    row["GPU / CPU"] = round(rate["median"] / row["CPU"]["median"], 2)
+                    differ = _differ(settings[name], figures["setting"])
+                    row["GPU / CPU"] = differ or round(rate["median"] / row["CPU"]["median"], 2)
     return page.table(*page.cells(dict(sorted(rows.items()))))
+
+
+def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """Say what two settings that do not compare differ in, of what both have; nothing where they do compare."""
+    found = [key for key in SAME if key in one and key in other and one[key] != other[key]]
+    padding = sorted(setting.get(PADDING) or 1.0 for setting in (one, other))
+    found += [PADDING] if padding[1] > MOST * padding[0] else []
+    return f"other {' and '.join(found)}" if found else ""
 
 
 def _figures(path: Path, anchor: str, result: Mapping[str, Any], anchors: Anchors) -> Iterator[Figures]:

@@ -45,6 +45,26 @@ def test_models_stand_beside_one_another_by_device(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ({"data": "MovieLens 1M", "padding ratio": 1.0, "rounds": 5, "options": ["dropout 0.1"]}, "2.5"),
+        ({"data": "planted", "padding ratio": 1.02}, "other data"),
+        ({"data": "planted", "padding ratio": 1.3}, "other data and padding ratio"),
+        ({"data": "MovieLens 1M", "padding ratio": 0.0, "batch size": 7}, "other batch size"),
+    ],
+)
+def test_speeds_of_other_trainings_are_not_compared(folder: Path, setting: dict, shown: str) -> None:
+    on_cpu = {"data": "MovieLens 1M", "padding ratio": 1.0, "rounds": 10, "batch size": 5}
+    for place, of in ((folder, on_cpu), (folder / speed_record.GPU, setting)):
+        path = speed_record.path(place, "lbl")
+        record = json.loads(path.read_text())
+        record["figures"]["lbl"]["setting"] = of
+        path.write_text(json.dumps(record))
+    (line,) = (line for line in speeds.by_device(folder) if line.startswith("| lbl"))
+    assert line.endswith(f"| H100 | {shown} |")
+
+
 def test_records_of_a_gpu_are_shown_beside_those_of_a_cpu(folder: Path) -> None:
     anchors = Anchors()
     shown = [speeds.speeds(path, result, anchors) for path, result in speeds.places(folder)]

@@ -94,12 +94,15 @@ class EpochTimer:
         return self.trainer.events / self.seconds()
 
     def padding(self) -> float:
-        """Return the capacity of all minibatches over the entries in them; 1 where examples are of one size."""
+        """Return the capacity of all minibatches over the entries in them.
+
+        1 where examples are of one size, or are visited one after another, without a capacity.
+        """
         if self.trainer.costs is None:
             return 1.0
         stretches = self.plan.stretches
         capacity = sum((stretch.end - stretch.begin) * float(np.sum(stretch.capacity)) for stretch in stretches)
-        return capacity / float(np.sum(self.trainer.costs, dtype=np.int64))
+        return capacity / float(np.sum(self.trainer.costs, dtype=np.int64)) if capacity else 1.0
 
 
 def pass_seconds(trainer: Trainer, number: int) -> tuple[float, float]:

@@ -21,6 +21,7 @@ Figures = dict[str, Any]
 TIME, SHARE, ROOFLINE = "ms a step", "share of time", "share of roofline"
 TOTALS = FLOP, BYTES = "FLOP a step", "bytes a step"  # in JSON only: rates say more
 MATCHED = "share of device time matched with the program"
+SLOWER, UNRELIABLE = 2.0, "shares of short operations are not reliable, take a larger --scale"  # than without a trace
 NO_PART, UNMATCHED = "(no part)", "(not in the program)"
 GRADIENT = "gradient"
 _CONTAINERS = ("while", "conditional", "call")  # their time is that of the operations that they run
@@ -140,14 +141,19 @@ def table(rows: Mapping[str, Figures], top: int) -> dict[str, Figures]:
 
 
 def summary(result: Figures, top: int, limits: Mapping[str, float]) -> Figures:
-    """Return the totals as people read them, with the share of time of the operations that are shown."""
+    """Return the totals as people read them, with the share of time of the operations that are shown.
+
+    They have a warning where the trace slowed the steps down.
+    """
     rows, totals = list(result["operations"].values()), result["totals"]
     shown = sum(row[SHARE] for row in rows[:top])
+    slower = totals[f"device, {TIME}"] / totals.get(f"wall, {TIME}", float("inf"))
     return {
         "shown": f"{len(rows[:top])} of {len(rows)} operations, {shown:.1%} of the device's time",
         **{what: value for what, value in totals.items() if what.endswith(TIME)},
         "matched with the program": f"{totals[MATCHED]:.1%} of the device's time",
         "limits": ", ".join(f"{name} {rate / 1e9:,.4g} · 10⁹/s" for name, rate in limits.items()),
+        **({"warning": f"traced steps took {slower:.1f} times as long: {UNRELIABLE}"} if slower > SLOWER else {}),
     }
 
 

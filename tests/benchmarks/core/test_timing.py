@@ -1,5 +1,6 @@
 """Windows of time, and rounds that alternate."""
 
+import numpy as np
 import pytest
 
 from benchmarks.core import timing
@@ -63,6 +64,18 @@ class Trainer:
             self.now += (end - begin) * self.step
 
         return run
+
+
+def test_padding_is_capacity_over_entries() -> None:
+    trainer = Trainer(step=1 / 1024)
+    assert timing.EpochTimer(trainer).padding() == 1.0, "of one size"
+    trainer.costs = np.full(20, 2)
+    assert timing.EpochTimer(trainer).padding() == (40 * 1 + 4 * 2) / 40
+    plan = trainer.plan_epoch()
+    for stretch in plan.stretches:
+        stretch.capacity = 0  # of examples that are visited one after another
+    trainer.plan_epoch = lambda: plan
+    assert timing.EpochTimer(trainer).padding() == 1.0
 
 
 def test_short_epochs_are_repeated_until_the_window_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:

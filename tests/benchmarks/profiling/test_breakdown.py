@@ -159,6 +159,13 @@ def test_tables_for_people_sum_what_they_leave_out(result: breakdown.Figures) ->
     assert breakdown.summary(result, 2, LIMITS)["shown"] == f"2 of 5 operations, {42 / DEVICE:.1%} of the device's time"
 
 
+def test_steps_that_a_trace_slowed_down_have_a_warning(result: breakdown.Figures) -> None:
+    """The operations of a trace take as long as the steps did; without a trace, these may take a tenth."""
+    assert "warning" not in breakdown.summary(result, 2, LIMITS)
+    slowed = breakdown.profile(EVENTS, MODULE, STEPS, LIMITS, {"wall": DEVICE / 10 * 1e-6, "wall while traced": 200e-6})
+    assert breakdown.summary(slowed, 2, LIMITS)["warning"].startswith("traced steps took 10.0 times as long: shares of")
+
+
 @pytest.mark.parametrize(
     ("path", "expected"),
     [

@@ -63,7 +63,7 @@ class TaskStore(LanguageStore):
 
     @staticmethod
     def grouped(scores: Scores) -> Scores:
-        """Return scores of questions, lists or groups of pairs as they were kept; those of the text as its store does."""
+        """Return scores of questions, lists or groups of pairs as they were kept; those of the text, grouped."""
         return LanguageStore.grouped(scores) if scores.finish is np.exp else scores
 
     @staticmethod

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from benchmarks.core import record
-from jaxfit.devices.cores import cores
+from jaxfit.devices.cores import chosen_threads, cores
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
 PEERS = ("torch", "libmf", "cornac", "scikit-surprise", "cmfrec", "implicit", "lenskit", "gensim")
@@ -35,6 +35,11 @@ def environment(peers: bool) -> dict[str, Any]:
         "os": platform.platform(),
         "date": record.today(),
     }
+
+
+def threads(ours: str) -> str:
+    """Say how many threads of a CPU our program takes, and other programs do."""
+    return f"{ours} {chosen_threads() or cores()}; other programs {cores()}, where they have threads"
 
 
 def _version(package: str) -> str | None:

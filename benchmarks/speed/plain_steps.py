@@ -12,7 +12,7 @@ from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import interleaved, step_rate, windowed
 from benchmarks.language.scales import speed_text
 from benchmarks.language.store import trainer
-from benchmarks.measurement import limits
+from benchmarks.measurement import limits, machine
 from benchmarks.speed.peers import missing
 from benchmarks.speed.throughput import Figures, share
 from jaxfit.devices.cores import cores
@@ -152,7 +152,7 @@ def measure(name: str, peers: bool = False, num_words: int = 10_000) -> Figures:
             table[row][f"{OURS} / this"] = quartiles(np.divide(rates[ours], rates[row]))
     return {
         "setting": {
-            **({"left out": f"{THEIRS}: {out}"} if out else {}),
+            "threads": machine.threads(OURS), **({"left out": f"{THEIRS}: {out}"} if out else {}),
             **{field.replace("_", " "): value for field, value in case.options.items()}, "minibatch": case.batch_size,
         },
         "tables": {(title := f"plain steps, {num_words:,} words"): table, LIMITS: limits.table(rates)},

@@ -79,7 +79,7 @@ def measure(
     contenders = {name: time_to_error.searched(program, starts[name], problem) for name, program in programs.items()}
     timed = time_to_error.rounds(contenders, model, data, shipped=bool(case.peers))
     setting: dict[str, Any] = {
-        "ratings": problem.about, "cores": cores(), "threads": "all cores, in every program that has threads",
+        "ratings": problem.about, "cores": cores(), "threads": machine.threads(NAME),
         "matrix precision of jaxcf": machine.environment(peers)["matmul_precision"], "budget": BUDGET, "times": TIMES,
         **({"as shipped": SHIPPED} if case.peers else {}), **{f"left out: {name}": why for name, why in out.items()},
     }  # fmt: skip

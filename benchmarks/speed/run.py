@@ -1,6 +1,7 @@
 """`python -m benchmarks speed`: how fast models train, compared with peers and this machine's limits."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
@@ -27,7 +28,7 @@ from benchmarks.speed import (
     vectors,
 )
 from benchmarks.speed.throughput import Figures
-from jaxfit.devices.cores import chosen_threads, use_threads
+from jaxfit.devices.cores import NPROC, chosen_threads, use_threads
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
 
@@ -80,8 +81,13 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
     for name in chosen:
         if name not in names():
             raise UserError(f"no speed is measured of {name!r}", do=suggestion(name, names()))
-    if all(map(_on_one_thread, chosen)) and not chosen_threads():
-        use_threads(1)  # as the commands do; measured beside others, they have the threads that those need
+    here = chosen
+    if not chosen_threads() and (single := [name for name in chosen if _on_one_thread(name)]):  # as the commands do
+        if single == chosen:
+            use_threads(1)
+        else:
+            _measure_aside(single, peers, out, quick)
+            here = [name for name in chosen if name not in single]
     # only now: to ask for the device starts JAX, whose number of threads stays
     if out == record.RESULTS and jax.default_backend() == "gpu":
         out /= speed_record.GPU
@@ -89,13 +95,21 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
     speed_record.read(out)  # what is no record is said now: after each measurement, all are read
     begun: dict[str, Figures] = {}
     with timing.quick() if quick else nullcontext(), nullcontext() if quick else compilation.cold():
-        for name, figures in _measured(chosen, peers, quick):
+        for name, figures in _measured(here, peers, quick):
             begun[name] = merged(begun[name], figures) if name in begun else figures
             speed_record.write(out, name, begun[name], machine.environment(peers))
             page.write(out, begun[name], name)
             print(f"  measured {name}", file=sys.stderr, flush=True)
     result = speed_record.read(out)
     return {**result, **{part: {name: result[part][name] for name in chosen} for part in ("figures", "environment")}}
+
+
+def _measure_aside(chosen: list[str], peers: bool, out: Path, quick: bool) -> None:
+    """Measure in a process with one thread: threads belong to a process, and each name has its own in any company."""
+    options = ["--out", str(out), *["--peers"] * peers, *["--quick"] * quick]
+    command = [sys.executable, "-m", "benchmarks", "speed", *chosen, *options]
+    if status := subprocess.run(command, env={**os.environ, NPROC: "1"}, stdout=subprocess.DEVNULL).returncode:
+        raise SystemExit(status)
 
 
 def _on_one_thread(name: str) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import interleaved
-from benchmarks.measurement import limits
+from benchmarks.measurement import limits, machine
 from benchmarks.ratings.scales import speed_ratings
 from benchmarks.speed.peers import missing
 from benchmarks.speed.peers.rankers import Problem, als_fit
@@ -18,7 +18,6 @@ from jaxcf import models
 from jaxcf.contract import NO_PAIRS, BySweeps
 from jaxcf.data.positives import of_dataset
 from jaxcf.data.ratings import Dataset, Units
-from jaxfit.devices.cores import cores
 from jaxfit.devices.precision import full_precision
 
 CASES = ("wmf",)
@@ -90,7 +89,7 @@ def measure(name: str, peers: bool = False, data: Dataset | None = None, sizes: 
     return {
         "setting": {
             "positives of sweeps": f"{len(data.train.user):,}, the training ratings of at least {POSITIVE:g} stars, "
-            f"{data.note}", f"threads of {PACKAGE}": cores(), **({"left out": f"{PACKAGE}: {out}"} if out else {}),
+            f"{data.note}", "threads": machine.threads("jaxcf"), **({"left out": f"{PACKAGE}: {out}"} if out else {}),
         },
         "tables": {**tables, LIMITS: limits.table(rates)},
         "limits": dict.fromkeys(tables, LIMITS),

@@ -14,7 +14,7 @@ from benchmarks.core.timing import interleaved, pass_seconds
 from benchmarks.language.scales import speed_text
 from benchmarks.language.store import trainer
 from benchmarks.language.tasks import gensim_vectors
-from benchmarks.measurement import limits
+from benchmarks.measurement import limits, machine
 from benchmarks.speed.peers import missing
 from benchmarks.speed.throughput import Figures
 from jaxfit.devices.cores import cores
@@ -65,7 +65,7 @@ def measure(name: str, peers: bool = False, events: int = EVENTS, num_words: int
         table[THEIRS] = {"words/s": quartiles(rates[THEIRS]), f"{OURS} / this": quartiles(ratio)}
     return {
         "setting": {
-            "text of whole epochs": corpus.note, f"threads of {THEIRS}": cores(),
+            "text of whole epochs": corpus.note, "threads": machine.threads(OURS),
             **({"left out": f"{THEIRS}: {out}"} if out else {}),
         },
         "tables": {TITLE: table, LIMITS: limits.table(rates)},

@@ -1,5 +1,6 @@
 """The speed of any model, by its name."""
 
+import subprocess
 from pathlib import Path
 
 import jax
@@ -8,7 +9,7 @@ import pytest
 from benchmarks import registry
 from benchmarks.__main__ import main
 from benchmarks.core import record, timing
-from benchmarks.measurement import compilation, limits, speed_record
+from benchmarks.measurement import compilation, limits, machine, speed_record
 from benchmarks.ratings.store import USUAL
 from benchmarks.speed import page, throughput
 from benchmarks.speed import run as speed
@@ -143,6 +144,41 @@ def test_beside_what_is_no_record_nothing_is_measured(monkeypatch, tmp_path: Pat
 )
 def test_models_have_the_threads_that_their_commands_take(name: str, expected: bool) -> None:
     assert speed._on_one_thread(name) == expected
+
+
+@pytest.mark.parametrize("chosen", [["pmf"], ["pmf", "rbm", "svd"], ["rbm"]])
+def test_threads_of_a_name_do_not_depend_on_what_is_measured_with_it(monkeypatch, tmp_path: Path, chosen) -> None:
+    """JAX takes its threads once: models that the commands train on one have a process of their own beside others."""
+    taken: dict[str, str] = {}
+
+    def measured(names: list[str], *_: bool):
+        for name in names:
+            taken[name] = cores.chosen_threads()
+            yield name, {"setting": {}, "tables": {}}
+
+    def aside(command: list[str], env: dict[str, str], stdout: int) -> subprocess.CompletedProcess:
+        names = command[4 : command.index("--out")]
+        with monkeypatch.context() as process:
+            process.setenv(cores.NPROC, env[cores.NPROC])
+            speed.run(names, peers="--peers" in command, out=Path(command[command.index("--out") + 1]))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.delenv(cores.NPROC, raising=False)
+    monkeypatch.setattr(speed, "use_threads", lambda number: monkeypatch.setenv(cores.NPROC, str(number)))
+    monkeypatch.setattr(speed, "_measured", measured)
+    monkeypatch.setattr(subprocess, "run", aside)
+    monkeypatch.setattr(record, "commit", lambda: {"commit": None, "dirty": None})
+    found = speed.run(chosen, peers=True, out=tmp_path)
+    assert list(found["figures"]) == chosen
+    assert taken == {name: "" if name == "rbm" else "1" for name in chosen}
+
+
+def test_settings_say_how_many_threads_each_program_has(monkeypatch) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: 8)
+    monkeypatch.setenv(cores.NPROC, "1")
+    assert machine.threads("jaxcf") == "jaxcf 1; other programs 8, where they have threads"
+    monkeypatch.delenv(cores.NPROC)
+    assert machine.threads("jaxcf") == "jaxcf 8; other programs 8, where they have threads"
 
 
 @pytest.mark.parametrize(

@@ -172,8 +172,8 @@ class _Training:
             directory, {"model": record.name, "config": asdict(config), **known}, fitting.program(config),
             params,
             lambda: (laid_out(texts, self.corpus.train, "training"), laid_out(texts, self.corpus.valid, "validation")),
-            recipe=self.recipe, key=jax.random.fold_in(self.key, TRAIN), run=run, unit=fitting.unit, files=FILES,
-            before=write, model=model,
+            recipe=_without_absent(self.recipe, record, params), key=jax.random.fold_in(self.key, TRAIN), run=run,
+            unit=fitting.unit, files=FILES, before=write, model=model,
         )  # fmt: skip
 
     def say(self, run: Run, text: str) -> None:
@@ -188,6 +188,21 @@ def _rounds(structure: Structure, options: Any) -> int:
     """Return how many models are trained before that over the structure of these options."""
     first = structure.first_stage(options)
     return 0 if first is None else 1 + _rounds(structure, first)
+
+
+def _without_absent(recipe: Recipe, record: LanguageModel, params: Any) -> Recipe:
+    """Leave out rates and decays that recipes of the model have for parameters that its options do without (None).
+
+    Other values for such parameters are a user's own: they stay, and the engine refuses them.
+    """
+    absent = [name for name in getattr(params, "_fields", ()) if getattr(params, name) is None]
+
+    def present(each: str) -> dict[str, float]:
+        own = [getattr(other, each) for other, _ in record.recipes.values()]
+        values = getattr(recipe, each).items()
+        return {name: x for name, x in values if name not in absent or all(other.get(name) != x for other in own)}
+
+    return replace(recipe, rate=present("rate"), decay=present("decay"))
 
 
 def laid_out(texts: Callable[[Any], Any], ids: Any, name: str) -> Any:

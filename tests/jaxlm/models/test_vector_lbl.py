@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+import jaxlm
 from jaxfit import tables
+from jaxfit.errors import UserError
 from jaxlm.contract import PredictsWords
 from jaxlm.models.vector_lbl import ivlbl, model, vlbl
 from jaxlm.models.word2vec import blocks
@@ -90,3 +92,15 @@ def test_without_weights_of_positions_there_are_none_among_the_parameters(module
     cfg = dataclasses.replace(CONFIG, position_dependent=False)
     assert model.init(jax.random.key(0), cfg, np.ones(N_W)).c is None
     assert module.MODEL.capability(PredictsWords) is None  # hence no perplexity
+
+
+@MODELS
+def test_models_are_trained_without_weights_of_positions(module):
+    """Which the recipe has a rate for; a rate of them that a user gives has no effect, and is refused."""
+    options = {"num_features": D, "epochs": 1, "position_dependent": False, "progress": False}
+    lines = ["he saw tea and she saw bread", "she took tea and he took bread"] * 20
+    model = jaxlm.train(module.MODEL.name, lines, **options)
+    assert model.params.c is None
+    assert model.info["recipe"]["rate"] == {"*": 0.1}
+    with pytest.raises(UserError, match=r"no parameter is called 'c' \(--rate\) - use one of R, Q, b"):
+        jaxlm.train(module.MODEL.name, lines, rate={"c": 0.02}, **options)

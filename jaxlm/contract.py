@@ -40,6 +40,8 @@ class BySGD:
         parameters: the names of the parameters, or of groups of them ("cells" for "cells/0/hi/kernel"), by which the
             command takes rates and decays.
         init: (key, config, counts) -> params before training; counts: int64 [N_w], of the training text.
+        counts: (ids, eos, config) -> these counts, of a model that is trained on a part of the text's events alone, and
+            has zeros for words without any; None: of all events.
         texts: (config, eos) -> a function from ids, int32 [events], or from `Documents`, to the data that `program`
             reads; eos: -1 for documents.
         program: (config) -> the `Program` that the engine runs.
@@ -51,6 +53,7 @@ class BySGD:
     texts: Callable[..., Callable[[Any], Any]]
     program: Callable[[Any], Program]
     unit: str = "words"
+    counts: Callable[[Any, int, Any], np.ndarray] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -146,9 +146,10 @@ class _Training:
         kind = record.structure_of(self.overrides)
         config = record.configure(len(vocabulary), structure, self.overrides, self.counts)
         texts = fitting.texts(config, vocabulary.eos, *more)
+        counts = self.counts if fitting.counts is None else fitting.counts(self.corpus.train, vocabulary.eos, config)
 
         def init() -> Any:
-            return fitting.init(jax.random.fold_in(self.key, INIT), config, self.counts, *more)
+            return fitting.init(jax.random.fold_in(self.key, INIT), config, counts, *more)
 
         where = "--num-features, --vocab-size, …"
         memory.require(jax.eval_shape(init), self.recipe.optimizer, where, run.row_shards)

@@ -56,6 +56,12 @@ def word_counts(ids: np.ndarray, num_words: int) -> np.ndarray:
     return counts
 
 
+def counts_beside_others(ids: np.ndarray, num_words: int, eos: int) -> np.ndarray:
+    """Return how often each word of a text, ids [events], is beside another on its line: int64 [N_w], 0 for `eos`."""
+    words = np.pad(ids != eos, 1)
+    return word_counts(ids[words[1:-1] & (words[:-2] | words[2:])], num_words)
+
+
 class Texts(NamedTuple):
     """A corpus as a command reads it."""
 

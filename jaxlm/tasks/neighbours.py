@@ -16,7 +16,7 @@ def unit_vectors(vectors: ArrayLike) -> NDArray[np.float64]:
 
 
 def has_vector(vectors: ArrayLike) -> NDArray[np.bool_]:
-    """Return which rows of a table are not zero, [N_w]: words that training never saw have zeros."""
+    """Return which rows of a table are not zero, [N_w]: words that training never saw beside others have zeros."""
     return np.any(np.asarray(vectors), axis=1)
 
 
@@ -50,7 +50,7 @@ def of_word(units: NDArray[np.float64], vocabulary: Vocabulary, word: str, top: 
     """
     found = find(vocabulary, word)
     if not units[found].any():
-        raise NotInTraining(f"{word!r} has no vector", do="it does not occur in the training text")
+        raise NotInTraining(f"{word!r} has no vector", do="it is beside no other word in the training text")
     ids, cosines = nearest(units, found, top)
     return [Neighbour(vocabulary.words[i], float(c)) for i, c in zip(ids, cosines, strict=True)]
 

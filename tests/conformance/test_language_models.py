@@ -164,6 +164,18 @@ def test_a_model_gives_the_same_numbers_where_jax_makes_float64(case, place, tra
     assert {name: x.dtype for name, x in found.items()} == {name: x.dtype for name, x in expected.items()}
 
 
+@of([case for case in BY_SGD if case.fitting.counts])
+def test_words_that_training_never_saw_beside_others_have_no_vector(case, place, trained):
+    """Such as the line end, which is no word of these models."""
+    model, ids = case.load(trained(case)), place.corpus.train
+    eos, seen = model.vocabulary.eos, np.zeros(len(model.vocabulary), bool)
+    for line in np.split(ids, np.flatnonzero(ids == eos)):
+        words = line[line != eos]
+        seen[words] |= len(words) > 1
+    assert not seen[eos]
+    np.testing.assert_array_equal(np.any(model.vectors(), axis=1), seen)
+
+
 @of(BY_SGD)
 def test_safetensors_hold_the_parameters(case, trained, tmp_path):
     out = tmp_path / "model.safetensors"

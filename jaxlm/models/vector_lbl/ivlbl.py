@@ -75,7 +75,7 @@ MODEL = LanguageModel(
     source="Mnih and Kavukcuoglu 2013, §3",
     config=Config,
     recipes=model.RECIPES,
-    fitting=BySGD(parameters=Params._fields, init=model.init, texts=model.texts, program=program),
+    fitting=BySGD(parameters=Params._fields, init=model.init, texts=model.texts, program=program, counts=blocks.counts),
     capabilities=(Embeds(lambda params: params.R, ("Q",)),),
     cost=cost,
 )

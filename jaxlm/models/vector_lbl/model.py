@@ -63,12 +63,12 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
-    """Draw R from ±1/(2 N_f), zeros for words that do not occur; Q is 0, and b has the words' frequencies.
+    """Draw R from ±1/(2 N_f), zeros for words that are in no window; Q is 0, and b has the words' frequencies.
 
     All positions weigh alike at first. The paper says nothing of where training begins.
 
     Args:
-        counts: [N_w].
+        counts: [N_w], of `blocks.counts`.
     """
     N_w, D, J = config.num_words, config.num_features, 2 * config.window
     drawn = jax.random.uniform(key, (N_w, D), minval=-0.5 / D, maxval=0.5 / D)

@@ -24,6 +24,7 @@ from jaxfit.errors import UserError
 from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.program import Mean, Metric, Metrics, Program
 from jaxfit.tables import gathered
+from jaxlm.data.corpus import counts_beside_others, word_counts
 from jaxlm.objectives.noise import Noise, unigram
 
 
@@ -77,6 +78,13 @@ def data(ids: NDArray[np.int32], eos: int, config: Any, codes: Any) -> Data:
     return _laid_out(words, ends, np.full(len(words), config.window), capacity, config)._replace(
         noise=noise, codes=codes
     )
+
+
+def counts(ids: NDArray[np.int32], eos: int, config: Any) -> NDArray[np.int64]:
+    """Return how often each word of a text is in a window, int64 [N_w]: line ends and words alone on theirs are not."""
+    if config.across_lines:
+        return word_counts(ids[ids != eos], config.num_words)
+    return counts_beside_others(ids, config.num_words, eos)
 
 
 def _laid_out(words: NDArray, line: NDArray, radius: NDArray, capacity: int, config: Any) -> Data:

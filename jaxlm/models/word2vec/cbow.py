@@ -76,7 +76,7 @@ MODEL = LanguageModel(
     source="Mikolov et al. 2013a, §3.1; 2013b",
     config=Config,
     recipes=model.RECIPES,
-    fitting=BySGD(parameters=Params._fields, init=model.init, texts=model.texts, program=program),
+    fitting=BySGD(parameters=Params._fields, init=model.init, texts=model.texts, program=program, counts=blocks.counts),
     structures=(WORD_TREE,),
     capabilities=(Embeds(lambda params: params.W, ("C",)),),
     cost=cost,

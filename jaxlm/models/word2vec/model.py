@@ -49,7 +49,11 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array, tree: Tree | None = None) -> Params:
-    """Draw W from ±1/(2 N_f), as the authors' program does, zeros for words that do not occur; C is 0."""
+    """Draw W from ±1/(2 N_f), as the authors' program does, zeros for words that are in no window; C is 0.
+
+    Args:
+        counts: [N_w], of `blocks.counts`.
+    """
     D, rows = config.num_features, config.num_words - (config.objective == "tree")
     drawn = jax.random.uniform(key, (config.num_words, D), minval=-0.5 / D, maxval=0.5 / D)
     return Params(jnp.where(jnp.asarray(counts)[:, None] > 0, drawn, 0), jnp.zeros((rows, D)))

@@ -33,6 +33,14 @@ def test_bootstrap_draws_each_unit_equally_often():
     assert counts.var() == pytest.approx(1, abs=0.2)
 
 
+@pytest.mark.parametrize("units", [3, 500, 3000])
+def test_bootstrap_draws_as_many_samples_of_any_number_of_units(units):
+    drawn = []
+    bootstrap(lambda sample: drawn.append(sample.shape) or np.zeros(len(sample)), units)
+    assert sum(samples for samples, _ in drawn) == 2000
+    assert {number for _, number in drawn} == {units}
+
+
 def test_bootstrap_depends_on_the_seed_alone():
     def mean(drawn):
         return values[drawn].mean(axis=1)

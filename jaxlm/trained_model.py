@@ -270,15 +270,15 @@ class Model:
         return [" ".join(words) for words in drawn]
 
     def neighbours(self, word: str, top: int = 10, vectors: str | None = None) -> list[Neighbour]:
-        """Return the words nearest to a word, by the cosine of their vectors, or of those of this name.
+        """Return at most `top` words nearest to a word, by the cosine of their vectors, or of those of this name.
 
         Raises:
             NotInTraining: the word is not in the vocabulary, or has no vector.
             Unsupported: the model has no word vectors.
         """
         require_number(top, "top", int)
-        units = neighbours.unit_vectors(self.vectors(vectors))
-        return neighbours.of_word(units, self.vocabulary, " ".join(self._given_words(word)), top)
+        given = word if isinstance(word, str) and word in self else " ".join(self._given_words(word))
+        return neighbours.of_word(self.vectors(vectors), self.vocabulary, given, top)
 
     def _given_words(self, text: str) -> list[str]:
         """Return words written as in the training text: in lower case, numbers as N."""

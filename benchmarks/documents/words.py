@@ -20,7 +20,7 @@ from jaxlm.contract import Embeds, HasTopics
 from jaxlm.data.documents.collection import Documents
 from jaxlm.tasks.coherence import coherence, npmi
 from jaxlm.tasks.documents import topics
-from jaxlm.tasks.neighbours import nearest, unit_vectors
+from jaxlm.tasks.neighbours import nearest
 
 TOPICS, TOP = 4, 10  # topics that are shown, and words of a topic
 LIKE = 50  # words of like frequency, among which random ones are drawn
@@ -75,8 +75,8 @@ def random_words(words: NDArray[np.intp], counts: NDArray[np.int64], kept: int =
 @lru_cache(maxsize=64)
 def _neighbours(store: DocumentStore, spec: Spec) -> NDArray[np.intp]:
     """Find each word and the words nearest to it by the cosine of their vectors: [N_w, 1 + NEAREST]."""
-    units = unit_vectors(store.model(spec).vectors())
-    return np.stack([np.append(word, nearest(units, word, NEAREST)[0]) for word in range(len(units))])
+    vectors = store.model(spec).vectors()
+    return np.stack([np.append(word, nearest(vectors, word, NEAREST)[0]) for word in range(len(vectors))])
 
 
 def _with_first(documents: Documents, words: NDArray[np.intp]) -> NDArray[np.float64]:

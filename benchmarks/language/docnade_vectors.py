@@ -17,7 +17,7 @@ from benchmarks.language.scales import LanguageScale
 from benchmarks.language.store import LanguageStore, Spec
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.documents.collection import DocumentCorpus
-from jaxlm.tasks.neighbours import nearest, unit_vectors
+from jaxlm.tasks.neighbours import nearest
 
 WORDS = ("weapons", "medical", "companies", "define", "israel", "book", "windows")  # of Tables 2, 5 and 6
 NEAREST = 5  # words to each word
@@ -76,8 +76,8 @@ def chosen(corpus: Corpus | DocumentCorpus) -> list[int]:
 @lru_cache(maxsize=16)
 def near(store: LanguageStore, spec: Spec, part: Part, words: tuple[int, ...]) -> NDArray[np.intp]:
     """Find the words nearest to each of some words by the cosine of their vectors: [words, NEAREST]."""
-    units = unit_vectors(jaxlm.load(store.get(spec).directory).vectors(part.vectors))
-    return np.stack([nearest(units, word, NEAREST)[0] for word in words])
+    vectors = jaxlm.load(store.get(spec).directory).vectors(part.vectors)
+    return np.stack([nearest(vectors, word, NEAREST)[0] for word in words])
 
 
 def in_common(one: NDArray[np.intp], other: NDArray[np.intp]) -> NDArray[np.float64]:

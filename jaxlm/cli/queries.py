@@ -16,7 +16,7 @@ from jaxlm import models
 from jaxlm.cli import model_command
 from jaxlm.contract import Embeds, LanguageModel, PredictsWords
 from jaxlm.data.files import Reading, read_lines
-from jaxlm.tasks import neighbours, sample
+from jaxlm.tasks import sample
 from jaxlm.trees.file import save as save_tree
 from jaxlm.trees.paths import Tree, paths, statistics
 
@@ -118,13 +118,9 @@ def run_sample(args: argparse.Namespace) -> None:
 def run_neighbours(args: argparse.Namespace) -> None:
     """Print the nearest words by the cosine of their feature vectors."""
     model = model_command.model_of(args, Embeds)
-    units = neighbours.unit_vectors(model.vectors(args.vectors))
     result: dict[str, Any] = {}
-    reading = model_command.reading(args, model)
     for word in args.words:
-        prepared = reading.prepare(word).strip()  # as in the training text: lower case, numbers as N
-        found = neighbours.of_word(units, model.vocabulary, prepared, args.top)
-        result[word] = [each._asdict() for each in found]
+        result[word] = [each._asdict() for each in model.neighbours(word, args.top, args.vectors)]
     if args.json:
         print_answer(args, model.name, {"vectors": args.vectors, "neighbours": result})
         return

@@ -15,7 +15,7 @@ from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
 from jaxlm.data.files import EOS, Reading, read_lines
 from jaxlm.data.vocabulary import UNK, Vocabulary
-from jaxlm.tasks.neighbours import has_vector, unit_vectors
+from jaxlm.tasks.neighbours import TINY, has_vector, lengths
 
 BLOCK = 1 << 25  # cosines at a time: 128 MB
 
@@ -87,7 +87,9 @@ def answer(vectors: ArrayLike, questions: NDArray[np.int64]) -> NDArray[np.int64
     Returns:
         Rows, int64 [Q].
     """
-    units = unit_vectors(vectors).astype(np.float32)
+    table = np.asarray(vectors, np.float32)
+    sizes = np.maximum(lengths(table), TINY)[:, None]
+    units = np.divide(table, sizes, out=np.empty_like(table), casting="same_kind")  # no copy of it in float64
     answers = np.empty(len(questions), np.int64)
     size = max(1, BLOCK // max(1, len(units)))
     for first in range(0, len(questions), size):

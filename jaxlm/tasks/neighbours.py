@@ -8,11 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 from jaxfit.errors import NotInTraining, suggestion
 from jaxlm.data.vocabulary import Vocabulary
 
+TINY = 1e-30  # least length of a vector that another is divided by
+ROUNDING = 1e-5  # of cosines in float32, at most
+
 
 def unit_vectors(vectors: ArrayLike) -> NDArray[np.float64]:
     """Return the rows of a table of word vectors, [N_w, N_f], at length 1; a zero row stays zero."""
     table = np.asarray(vectors, np.float64)
-    return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-30)
+    return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), TINY)
 
 
 def has_vector(vectors: ArrayLike) -> NDArray[np.bool_]:
@@ -20,16 +23,36 @@ def has_vector(vectors: ArrayLike) -> NDArray[np.bool_]:
     return np.any(np.asarray(vectors), axis=1)
 
 
-def nearest(units: NDArray[np.float64], word: int, top: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the `top` words nearest to `word`, itself left out, and their cosines.
+def lengths(vectors: ArrayLike) -> NDArray[np.float64]:
+    """Return the lengths of the rows of a table, [N_w], without a copy of it in float64."""
+    table = np.asarray(vectors)
+    return np.sqrt(np.einsum("nf,nf->n", table, table, dtype=np.float64))
+
+
+def nearest(vectors: ArrayLike, word: int, top: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return the `top` words nearest to `word`, itself and words without a vector left out, and their cosines.
+
+    Words are found by products in the table's own precision, without a copy of it. The cosines of those found, and of
+    all that rounding may have put behind them, are then computed in float64.
 
     Args:
-        units: of `unit_vectors`.
+        vectors: [N_w, N_f].
+        word: a row.
+        top: at most so many; there are fewer where fewer words have a vector.
     """
-    cosines = np.einsum("nd,d->n", units, units[word])
+    table = np.asarray(vectors)
+    sizes = lengths(table)
+    unit = table[word] / max(sizes[word], TINY)
+    cosines = np.full(len(table), -np.inf)
+    np.divide(table @ unit.astype(table.dtype), sizes, out=cosines, where=sizes > 0)
     cosines[word] = -np.inf
-    ids = np.argsort(-cosines, kind="stable")[: min(top, len(units) - 1)]
-    return ids, cosines[ids]
+    top = min(top, int(np.count_nonzero(cosines > -np.inf)))
+    if top == 0:
+        return np.zeros(0, np.intp), np.zeros(0)
+    near = np.flatnonzero(cosines >= np.partition(cosines, -top)[-top] - ROUNDING)
+    exact = np.einsum("nf,f->n", table[near], unit, dtype=np.float64) / sizes[near]
+    best = np.argsort(-exact, kind="stable")[:top]
+    return near[best], exact[best]
 
 
 class Neighbour(NamedTuple):
@@ -39,19 +62,16 @@ class Neighbour(NamedTuple):
     cosine: float  # of the angle between their vectors
 
 
-def of_word(units: NDArray[np.float64], vocabulary: Vocabulary, word: str, top: int) -> list[Neighbour]:
-    """Return the `top` words nearest to a word by the cosine of their vectors.
-
-    Args:
-        units: of `unit_vectors`.
+def of_word(vectors: ArrayLike, vocabulary: Vocabulary, word: str, top: int) -> list[Neighbour]:
+    """Return the `top` words nearest to a word by the cosine of their vectors, as `nearest`.
 
     Raises:
         NotInTraining: the word is not in the vocabulary, or has no vector.
     """
     found = find(vocabulary, word)
-    if not units[found].any():
+    if not np.any(np.asarray(vectors)[found]):
         raise NotInTraining(f"{word!r} has no vector", do="it is beside no other word in the training text")
-    ids, cosines = nearest(units, found, top)
+    ids, cosines = nearest(vectors, found, top)
     return [Neighbour(vocabulary.words[i], float(c)) for i, c in zip(ids, cosines, strict=True)]
 
 

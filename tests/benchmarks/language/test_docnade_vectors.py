@@ -8,7 +8,7 @@ from benchmarks.language import docnade, docnade_vectors, scales
 from benchmarks.language.store import LanguageStore
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.model_files import load
-from jaxlm.tasks.neighbours import nearest, unit_vectors
+from jaxlm.tasks.neighbours import nearest
 
 TINY = scales.SCALES["tiny"]
 NAMES = ("docnade-table-5", "docnade-table-6")
@@ -76,8 +76,8 @@ def test_parts_differ_if_by_more_than_seeds_do(monkeypatch, tmp_path, weights, a
         which = part.vectors is None
         keys = ([1, which], [2, spec.seed], [3, which, spec.seed])
         drawn = [np.random.default_rng(key).normal(size=(60, 8)) for key in keys]
-        units = unit_vectors(np.tensordot(weights, drawn, 1))
-        return np.stack([nearest(units, word, docnade_vectors.NEAREST)[0] for word in words])
+        vectors = np.tensordot(weights, drawn, 1)
+        return np.stack([nearest(vectors, word, docnade_vectors.NEAREST)[0] for word in words])
 
     monkeypatch.setattr(docnade_vectors, "near", near)
     store = LanguageStore(scales.text("planted", TINY), TINY, "tuned", tmp_path)

@@ -14,7 +14,7 @@ from jaxlm.data import cooccurrence
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models import glove
-from jaxlm.tasks.neighbours import nearest, unit_vectors
+from jaxlm.tasks.neighbours import nearest
 from jaxlm.training import train
 
 N_W, D, EOS, WINDOW = 7, 4, 0, 3
@@ -119,7 +119,7 @@ def test_words_of_the_same_contexts_become_neighbours(tmp_path):
     recipe, _ = glove.MODEL.recipe("tuned")
     config = {"num_features": 10, "x_max": 10.0}
     model = train("glove", corpus, tmp_path, config=config, recipe=recipe, run=Run()).model
-    units = unit_vectors(model.vectors())
+    vectors = model.vectors()
     for word in range(5, 29):
-        ids, _ = nearest(units, word, 7)
+        ids, _ = nearest(vectors, word, 7)
         assert set((ids - 5) // 8) == {(word - 5) // 8}, word

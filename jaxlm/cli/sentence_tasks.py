@@ -62,13 +62,14 @@ def add_rescore(parser: Parser) -> None:
     )  # fmt: skip
     for name, (_, default, low, what) in WEIGHTS.items():
         parser.add_argument(
-            f"--{name}", type=options.number(f"--{name}", float, low=low), default=default, metavar="X",
+            f"--{name}", type=options.number(f"--{name}", float, low=low), metavar="X",
             help=f"weight of {what} (default: {default:g})",
         )  # fmt: skip
     parser.add_argument(
         "--fit-weights", action="store_true",
         help="choose from each list with the weights that have the fewest errors on all others, of 0 to 3 times the "
-        "given ones of model and recogniser, and for words up to the larger of these, added or subtracted",
+        "given ones of model and recogniser, and for words up to the larger of these, added or subtracted, in place of "
+        "--word-penalty",
     )  # fmt: skip
     model_command.add_reading(parser)
 
@@ -151,10 +152,25 @@ def _percent(share: float, interval: intervals.Interval) -> str:
     return f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 
+def _weights(args: argparse.Namespace) -> Features:
+    """Return the weights that are given, or their defaults; raises UserError where they do not fit --fit-weights."""
+    given = {name: getattr(args, name.replace("-", "_")) for name in WEIGHTS}
+    if args.fit_weights and given["word-penalty"] is not None:
+        raise UserError("--fit-weights fits it", "--word-penalty", "leave out one of them")
+    weights = Features(**{
+        field: default if given[name] is None else given[name] for name, (field, default, *_) in WEIGHTS.items()
+    })  # fmt: skip
+    if args.fit_weights and weights.model == weights.recogniser == 0:
+        what, where = "all multiples of these weights are 0", "--lm-weight, --recogniser-weight"
+        raise UserError(what, where, "give one above 0, or leave out --fit-weights")
+    return weights
+
+
 def run_rescore(args: argparse.Namespace) -> None:
     """Print the chosen hypothesis of each utterance, and the word errors."""
     if args.fit_weights and not args.references:
         raise UserError("weights are to be fitted without references", "--fit-weights", "name them: --references FILE")
+    weights = _weights(args)
     model = model_command.model_of(args, PredictsWords)
     encoding = model_command.reading(args, model).encoding
     lists = rescoring.read(args.nbest, encoding)
@@ -168,7 +184,6 @@ def run_rescore(args: argparse.Namespace) -> None:
     tables = [
         rescoring.features(one, scores) for one, scores in zip(lists.values(), np.split(log10, ends), strict=True)
     ]
-    weights = Features(**{field: getattr(args, name.replace("-", "_")) for name, (field, *_) in WEIGHTS.items()})
     chosen = np.array([rescoring.choose(table, [weights])[0] for table in tables])
     errors: list[NDArray[np.int64]] = []
     said: list[list[str]] = []

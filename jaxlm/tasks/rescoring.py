@@ -237,7 +237,12 @@ def leave_one_out(tables: Sequence[Floats], errors: Sequence[Ints], tried: Float
 
     Returns:
         The choices, int64 [U], and the weights that are fitted to all lists, [4].
+
+    Raises:
+        UserError: there is one list.
     """
+    if len(tables) < 2:
+        raise UserError("one list leaves none to fit its weights to", do="give more lists, or the weights")
     each = np.stack([wrong[choose(table, tried)] for table, wrong in zip(tables, errors, strict=True)])
     total = each.sum(axis=0)
     fitted = [fit(total - own, tried) for own in each]

@@ -173,6 +173,12 @@ def test_a_single_question_fits_no_weight(place, files, complaint, tmp_path):
     assert "one question leaves none" in complaint("complete", place / "lbl", tmp_path / "q.csv", *more)
 
 
+def test_a_single_list_fits_no_weights(place, files, complaint, tmp_path):
+    (tmp_path / "n.tsv").write_text("\n".join(NBEST.splitlines()[:4]) + "\n")
+    more = ("--references", files / "references.txt", "--fit-weights")
+    assert "one list leaves none to fit its weights to" in complaint("rescore", place / "kn", tmp_path / "n.tsv", *more)
+
+
 def test_words_that_training_never_saw_have_no_vector(files, call_json, complaint, tmp_path):
     (tmp_path / "train.txt").write_text("he saw she took it\nhe took tea\n" * 20)
     (tmp_path / "vocab.txt").write_text("<eos>\nhe\nsaw\nshe\ntook\ntea\nbread\nit\n")
@@ -244,6 +250,8 @@ def test_word_errors_are_counted_beside_the_first_and_the_best_hypotheses(place,
     assert fitted["fitted"]
     assert fitted["weights"]["acoustic"] == 1
     assert fitted["weights"]["recogniser"] == 0
+    by_recogniser = call_json(*command, *noise, "--fit-weights", "--lm-weight", 0, "--recogniser-weight", 2)
+    assert by_recogniser["weights"]["model"] == 0
     said = call(*command, *noise)
     assert "oracle      0.0 % (0.0 to 0.0), 0 errors" in said
     assert "first       12.5 % (" in said
@@ -264,9 +272,13 @@ MISTAKES = {
     "complete {place}/kn {files}/questions.csv --mix {files}": "no model here",
     "rescore {place}/kn {files}/references.txt": "no column 'utterance' ({files}/references.txt, line 1)",
     "rescore {place}/kn {files}/nbest.tsv --fit-weights": "name them: --references FILE",
+    "rescore {place}/kn {files}/nbest.tsv --references {files}/references.txt --fit-weights --word-penalty 0":
+        "--fit-weights fits it (--word-penalty)",
+    "rescore {place}/kn {files}/nbest.tsv --references {files}/references.txt --fit-weights --lm-weight 0":
+        "give one above 0, or leave out --fit-weights",
     "rescore {place}/kn {files}/nbest.tsv --references {files}/noise.txt": "no reference of u1 ({files}/noise.txt)",
     "rescore {place}/kn {files}/nbest.tsv --lm-weight -1": "(--lm-weight)",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("command", MISTAKES)

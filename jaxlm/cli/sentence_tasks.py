@@ -55,7 +55,10 @@ def add_rescore(parser: Parser) -> None:
     model_command.add(parser, run_rescore)
     columns = ", ".join(rescoring.COLUMNS)
     parser.add_argument("nbest", metavar="NBEST", help=f"table of hypotheses, with columns {columns}")
-    parser.add_argument("--references", metavar="FILE", help="an utterance and its words in each line, to count errors")
+    parser.add_argument(
+        "--references", metavar="FILE",
+        help="an utterance and its words in each line, to count errors, of words as they are written",
+    )  # fmt: skip
     parser.add_argument(
         "--noise", metavar="FILE",
         help="words such as [laugh], which the model does not score and which are no errors; they stay in nwords",
@@ -112,7 +115,11 @@ def run_complete(args: argparse.Namespace) -> None:
     for directory, model, unknown in zip(directories, models, result["unknown"], strict=True):
         model_command.note_fresh_lines(args, model, directory)
         if unknown:
-            note(args, f"{unknown:,} of {scores[0].size:,} choices have a word that {directory} reads as {UNK}")
+            left_out = model.vocabulary.left_out
+            whole = (
+                "" if left_out and left_out.words else ", with all of its probability: what it stands for is not known"
+            )
+            note(args, f"{unknown:,} of {scores[0].size:,} choices have a word that {directory} reads as {UNK}{whole}")
     if args.json:
         print_answer(args, models[0].name, result)
         return
@@ -148,6 +155,8 @@ def _accuracy(choices: NDArray[np.int64], answers: NDArray[np.int64]) -> dict[st
 
 
 def _percent(share: float, interval: intervals.Interval) -> str:
+    if math.isnan(share):
+        return "undefined"
     low, high = interval
     return f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
@@ -226,7 +235,8 @@ def _print_rescore(result: dict[str, Any]) -> None:
         found = result[name]
         print(f"{name:10}  {_percent(found['rate'], found['interval'])}, {quantity(found['errors'], 'error')}")
     low, high = (100 * end for end in result["difference"])
-    print(f"difference  {low:+.1f} to {high:+.1f} % of {result['words']:,} words, of rescored and first")
+    shown = "undefined," if math.isnan(low) else f"{low:+.1f} to {high:+.1f} %"
+    print(f"difference  {shown} of {result['words']:,} words, of rescored and first")
     shown = ", ".join(f"{name} {weight:g}" for name, weight in result["weights"].items())
     how = " (fitted to all lists; each was rescored with those fitted to the others)" if result["fitted"] else ""
     print(f"weights     {shown}{how}")
@@ -235,7 +245,7 @@ def _print_rescore(result: dict[str, Any]) -> None:
 def _log10(args: argparse.Namespace, model: Model, sentences: Iterable[tuple[str, str]]) -> NDArray[np.float64]:
     """Return log10 P of sentences and their ends, the history beginning afresh; equal sentences are scored once.
 
-    An unknown word has its share of `<unk>`, as sentences are compared.
+    An unknown word has its share of `<unk>`, as sentences are compared (`Vocabulary.log_share_of_unknown`).
 
     Args:
         sentences: Text, and its file and line.

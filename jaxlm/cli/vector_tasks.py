@@ -71,9 +71,10 @@ def run_similarity(args: argparse.Namespace) -> None:
         })  # fmt: skip
         return
     if math.isnan(found.correlation):
-        print("Spearman  undefined")
+        few = f"there are fewer than {similarity.FEWEST} pairs"
+        print(f"Spearman  undefined ({few if found.pairs < similarity.FEWEST else 'all cosines or scores are equal'})")
     else:
         low, high = found.interval
         print(f"Spearman  {found.correlation:.3f} ({low:.3f} to {high:.3f}, 95 % by bootstrap over pairs)")
     print(f"pairs     {found.pairs:,}")
-    print(f"left out  {found.left_out:,} (a word is not in the vocabulary)")
+    print(f"left out  {found.left_out:,} (a word is not in the vocabulary, or has no vector)")

@@ -60,8 +60,8 @@ class Vocabulary:
     def log_share_of_unknown(self) -> float:
         """The logarithm of the share that one of the words left out has of `<unk>`, all having the same; nats.
 
-        0 where their number is not known, or is 0. By it sentences with unknown words can be compared with others:
-        `<unk>` itself has the probability of all of these words together.
+        0 where their number is not known, or is 0, as for a text in which `<unk>` stands for them. By it sentences with
+        unknown words can be compared with others: `<unk>` itself has the probability of all of these words together.
         """
         return -math.log(max(1, self.left_out.words)) if self.left_out is not None else 0.0
 

@@ -51,7 +51,8 @@ def read(path: Source, encoding: str = "utf-8") -> Questions:
     """Read questions, four words a line, in sections that begin with a line `: name`.
 
     Raises:
-        UserError: a line has another number of words, or is in no section; as `jaxlm.data.files.chunks`.
+        UserError: a line has another number of words, or is in no section; there are no questions; as
+            `jaxlm.data.files.chunks`.
     """
     found = Questions([], [], [])
     for number, line in enumerate(read_lines(path, Reading(encoding)), 1):
@@ -65,6 +66,8 @@ def read(path: Source, encoding: str = "utf-8") -> Questions:
                 raise UserError("the question is in no section", where, "begin the file with a line `: name`")
             found.words.append(words)
             found.section.append(len(found.names) - 1)
+    if not found.words:
+        raise UserError("there are no questions", path, "write `a b c d`: a to b as c to d, below a line `: name`")
     return found
 
 

@@ -47,8 +47,8 @@ def read(path: Source, encoding: str = "utf-8") -> list[Question]:
     The first row may be a header: it has no gap, nor a part of one.
 
     Raises:
-        UserError: a row has no gap or several, or another number of choices than others; an id is there twice; as
-            `jaxlm.data.tables.rows`.
+        UserError: a row has no gap or several, another number of choices than others, or an empty one; an id is there
+            twice; as `jaxlm.data.tables.rows`.
     """
     questions: list[Question] = []
     names: set[str] = set()
@@ -59,6 +59,8 @@ def read(path: Source, encoding: str = "utf-8") -> list[Question]:
         if gaps != 1:
             raise UserError(f"the question has {gaps} gaps, not 1", where, f"write id,question,choices with one {GAP}")
         name, text, *choices = fields
+        if not all(choices):
+            raise UserError("a choice is empty", where, "write a word for each, and no comma at the end")
         expected = len(questions[0].choices) if questions else max(2, len(choices))
         if len(choices) != expected or len(choices) > len(LETTERS):
             raise UserError(f"the question has {len(choices)} choices, not {expected}", where, "give each as many")

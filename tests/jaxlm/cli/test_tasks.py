@@ -166,6 +166,33 @@ def test_an_unknown_word_has_an_equal_share_of_the_words_left_out(call_json, tmp
     assert found["hypotheses"] == {"u": "a b"}
 
 
+def test_an_unknown_word_has_all_of_an_unk_that_stands_for_unknown_words(call, capsys, tmp_path):
+    """It is noted: of the text, which has <unk> itself, no word is left out."""
+    (tmp_path / "q.csv").write_text("1,a _____,b,z\n")
+    for name, last in (("shared", "a c\na d\n"), ("whole", "a <unk>\na <unk>\n")):
+        (tmp_path / "train.txt").write_text("a b\na b\n" + last)
+        call("train", "unigram", "--train", tmp_path / "train.txt", "--out", tmp_path / name)
+        capsys.readouterr()
+        assert main(["complete", str(tmp_path / name), str(tmp_path / "q.csv")]) == 0
+        said = capsys.readouterr().err
+        assert "1 of 2 choices have a word" in said
+        assert ("with all of its probability" in said) == (name == "whole")
+
+
+def test_what_is_undefined_is_said_so(place, files, call, tmp_path):
+    (tmp_path / "pairs.csv").write_text("he,she,9\nsaw,took,7.5\nhe,absent,1\n")
+    said = call("similarity", place / "lbl", tmp_path / "pairs.csv")
+    assert said.startswith("Spearman  undefined (there are fewer than 3 pairs)\n")
+    assert "1 (a word is not in the vocabulary, or has no vector)" in said
+    (tmp_path / "pairs.csv").write_text("he,she,9\nsaw,took,9\nhe,tea,9\n")
+    assert "undefined (all cosines or scores are equal)" in call("similarity", place / "lbl", tmp_path / "pairs.csv")
+    (tmp_path / "references.txt").write_text("u1\nu2\n")
+    said = call("rescore", place / "kn", files / "nbest.tsv", "--references", tmp_path / "references.txt")
+    assert "rescored    undefined, " in said
+    assert "difference  undefined, of 0 words" in said
+    assert "nan" not in said
+
+
 def test_a_single_question_fits_no_weight(place, files, complaint, tmp_path):
     (tmp_path / "q.csv").write_text("\n".join(QUESTIONS.splitlines()[:2]) + "\n")
     (tmp_path / "a.csv").write_text("\n".join(ANSWERS.splitlines()[:2]) + "\n")

@@ -86,6 +86,8 @@ def test_sections_that_begin_with_gram_are_syntactic():
     [
         ("a b c d\n", r"the question is in no section \(.*questions.txt, line 1\)"),
         (": one\n\na b c d\na b c\n", r"3 words, not 4 \(.*questions.txt, line 4\)"),
+        ("\n \n", r"there are no questions \(.*questions.txt\)"),
+        (": one\n", r"there are no questions \(.*questions.txt\)"),
         (": one\na b c d e\n", r"5 words, not 4 \(.*questions.txt, line 2\)"),
     ],
 )

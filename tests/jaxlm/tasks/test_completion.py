@@ -58,6 +58,8 @@ def test_a_header_is_not_needed(tmp_path):
         ("1,_____ and _____,a,b\n", r"2 gaps, not 1 \(.*questions.csv, line 1\)"),
         ("1,He _____,a,b\n2,She _____,a\n", r"1 choices, not 2 \(.*questions.csv, line 2\)"),
         ("1,He _____,a\n", r"1 choices, not 2 \(.*questions.csv, line 1\)"),
+        ("1,He _____,a,b,\n2,She _____,a,b,\n", r"a choice is empty \(.*questions.csv, line 1\)"),
+        ("1,He _____,a,b\n2,She _____,,b\n", r"a choice is empty \(.*questions.csv, line 2\)"),
         ("1,He _____,a,b\n1,She _____,a,b\n", r"two questions '1' \(.*questions.csv, line 2\)"),
         ('1,"He _____,a,b\n', r"cannot be told apart.*questions.csv, line 1\)"),
     ],

@@ -23,6 +23,9 @@ from jaxlm.ngram.model import NoConfig
 HEADER = re.compile(rb"(?:\xef\xbb\xbf)?\s*(\d{1,18})[ \t]+(\d{1,6})[ \t\r]*\n")
 LONGEST = 1 << 12  # bytes of a first line, or of a word
 DIGITS = 32  # bytes of a number as text, at most
+NUMERIC = re.compile(rb"[-+\d.,'eE]+")  # what is meant for a number, as 0,1
+BLANK = re.compile(rb"[ \t]")
+BLOCK = 1 << 20  # bytes that are read, or numbers that there is room for, at first
 ADVICE = "create the file of word vectors again"
 
 
@@ -77,7 +80,7 @@ def read(path: Path) -> tuple[Vectors, tuple[str, ...]]:
         else:
             found = _records(file, path, len(header), number, width)
         names: dict[str, None] = {}
-        rows = []
+        vectors = np.empty((min(number, max(1, BLOCK // width)), width), np.float32)
         for name, vector, where in found:
             try:
                 decoded = name.decode()
@@ -89,20 +92,27 @@ def read(path: Path) -> tuple[Vectors, tuple[str, ...]]:
                 raise UserError(f"duplicate word {shortened(repr(decoded), 40)}", where, ADVICE)
             if not np.isfinite(vector).all():
                 raise UserError(f"a vector that is not finite, of {shortened(repr(decoded), 40)}", where, ADVICE)
+            if len(names) == len(vectors):  # the file has them: its first line alone is not believed
+                vectors.resize((min(number, 2 * len(vectors)), width), refcheck=False)
+            vectors[len(names)] = vector
             names[decoded] = None
-            rows.append(vector)
-    return Vectors(np.stack(rows)), tuple(names)
+    return Vectors(vectors), tuple(names)
 
 
 Entry = tuple[bytes, NDArray[np.float32], str]  # word, vector, place in the file
 
 
 def _is_text(path: Path, width: int) -> bool:
-    """Return whether the first vector of a file, which has a first line, is text: at least half of it are numbers."""
+    """Return whether the first vector of a file, which has a first line, is text.
+
+    At least half of it are numbers, or else two or more of what is on its line, and at least half, are meant for some.
+    """
     with open_bytes(path) as file:
         file.readline(LONGEST)
         line = file.readline(LONGEST + DIGITS * width)
-    return not line or 2 * sum(map(_is_number, line.split()[1:])) >= width
+    fields = line.split()[1:]
+    meant = sum(NUMERIC.fullmatch(field) is not None for field in fields)
+    return not line or 2 * sum(map(_is_number, fields)) >= width or 2 * meant >= max(4, len(fields))
 
 
 def _is_number(field: bytes) -> bool:
@@ -120,14 +130,6 @@ def lacks_first_line(path: Path) -> bool:
     return len(fields) > 1 and all(map(_is_number, fields[:-1]))  # the last may be cut
 
 
-def _until_blank(file: IO[bytes]) -> bytes:
-    """Read a word and the blank after it, of which the word is returned; shorter files end the word, too."""
-    word = bytearray()
-    while len(word) < LONGEST and (byte := file.read(1)) not in (b" ", b"\t", b""):
-        word += byte
-    return bytes(word)
-
-
 def _lines(file: IO[bytes], path: Path, number: int, width: int) -> Iterator[Entry]:
     """Read the entries of a text."""
     lines = lines_of(file, path)
@@ -142,7 +144,8 @@ def _lines(file: IO[bytes], path: Path, number: int, width: int) -> Iterator[Ent
         except ValueError:
             vector = np.zeros(0)
         if len(vector) != width:
-            raise UserError(f"expected a word and {width} numbers", where, ADVICE)
+            do = f"{ADVICE}, with a decimal point in numbers" if b"," in line else ADVICE
+            raise UserError(f"expected a word and {width} numbers", where, do)
         with np.errstate(over="ignore"):  # to infinity, which is refused
             yield word, vector.astype(np.float32), where
     if any(line.strip() for line in islice(lines, 1)):
@@ -151,16 +154,20 @@ def _lines(file: IO[bytes], path: Path, number: int, width: int) -> Iterator[Ent
 
 def _records(file: IO[bytes], path: Path, place: int, number: int, width: int) -> Iterator[Entry]:
     """Read binary entries, the first of which begins at byte `place`."""
+    content, at, size = b"", 0, 4 * width  # what is read, and where in it the next entry begins
     for row in range(number):
-        word = _until_blank(file)
+        if len(content) - at < LONGEST + size:
+            content, at = content[at:] + file.read(max(BLOCK, LONGEST + size)), 0
+        blank = BLANK.search(content, at, at + LONGEST)
+        word = content[at : blank.start() if blank else at + LONGEST]
         name = word.removeprefix(b"\n")
         where = f"{path}, byte offset {place + len(word) - len(name)}"
-        content = file.read(4 * width)
-        if len(content) < 4 * width:
+        begin = at + len(word) + 1
+        if len(content) < begin + size:
             raise UserError(f"only {row:,} of {number:,} word vectors", where, ADVICE)
-        place += len(word) + 1 + len(content)
-        yield name, np.frombuffer(content, "<f4").astype(np.float32), where
-    rest = file.read(2)
+        yield name, np.frombuffer(content, "<f4", width, begin), where
+        place, at = place + begin + size - at, begin + size
+    rest = (content[at : at + 2] + file.read(2))[:2]
     if rest.strip():
         place += rest.startswith(b"\n")
         where = f"{path}, byte offset {place}"

@@ -1,6 +1,8 @@
 """Files of word vectors: written and read, against gensim and bytes made here, and what damage says."""
 
 import gzip
+import tracemalloc
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -69,6 +71,35 @@ def test_gensim_reads_and_writes_the_same(write, is_binary, tmp_path):
     np.testing.assert_array_equal(found.vectors, theirs.vectors)
 
 
+@pytest.mark.parametrize("block", [1, 20, 1 << 20])
+@pytest.mark.parametrize("form", [binary, text])
+def test_files_are_read_in_blocks_of_any_size(form, block, monkeypatch, tmp_path):
+    monkeypatch.setattr(word_vectors, "BLOCK", block)
+    monkeypatch.setattr(word_vectors, "LONGEST", 8)
+    words, vectors = [f"w{i}" for i in range(70)], np.random.default_rng(1).normal(size=(70, 5)).astype(np.float32)
+    (tmp_path / "v").write_bytes(form(words, vectors))
+    found, names = word_vectors.read(tmp_path / "v")
+    assert names == tuple(words)
+    np.testing.assert_array_equal(found.vectors, vectors)
+
+
+@pytest.mark.parametrize("form", [binary, text])
+def test_reading_takes_little_more_memory_than_the_vectors(form, tmp_path):
+    """Also where the first line promises more words than there are."""
+    words, vectors = [str(i) for i in range(20_000)], np.ones((20_000, 100), np.float32)
+    content = form(words, vectors)
+    (tmp_path / "v").write_bytes(content)
+    (tmp_path / "short").write_bytes(content.replace(b"20000", b"9" * 9, 1))
+    for name in ("v", "short"):
+        tracemalloc.start()
+        try:
+            with pytest.raises(UserError) if name == "short" else nullcontext():
+                word_vectors.read(tmp_path / name)
+            assert tracemalloc.get_traced_memory()[1] < (2.2 if name == "short" else 1.2) * vectors.nbytes + (8 << 20)
+        finally:
+            tracemalloc.stop()
+
+
 LINES = text().split(b"\n")
 DAMAGED = {
     "short text": (b"\n".join(LINES[:4]) + b"\n", "only 3 of 6 word vectors (FILE, line 5)"),
@@ -78,6 +109,9 @@ DAMAGED = {
     "no number": (text().replace(LINES[2], LINES[2] + b"x"), "expected a word and 5 numbers (FILE, line 3)"),
     "no number at first": (text().replace(LINES[1], LINES[1] + b"x"), "expected a word and 5 numbers (FILE, line 2)"),
     "not finite at first": (text().replace(LINES[1], b"the 0 0 0 0 nan"), "a vector that is not finite, of 'the'"),
+    "decimal commas": (b"2 3\nthe 0,1 0,2 0,3\nof 0,4 0,5 0,6\n", "expected a word and 3 numbers (FILE, line 2) - "
+                       "create the file of word vectors again, with a decimal point in numbers"),
+    "another width": (text().replace(b"6 5\n", b"6 300\n"), "expected a word and 300 numbers (FILE, line 2)"),
     "no first line": (text().partition(b"\n")[2], "word vectors without a first line of two numbers"),
     "not finite": (text().replace(LINES[4], b"7 0 0 0 0 nan"), "a vector that is not finite, of '7' (FILE, line 5)"),
     "beyond float32": (text().replace(LINES[4], b"7 0 0 0 0 1e60"), "a vector that is not finite, of '7'"),

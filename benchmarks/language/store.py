@@ -261,7 +261,8 @@ class LanguageStore(Store):
         path = self.get(spec.tree_of).directory
         if spec.part is not None:
             path = directory.with_name(f"{directory.name}.tree.npz")
-            tree_file.save(trees.join([subtrees(self.tree(spec.tree_of))[spec.part]] * 4), path)
+            tree = trees.join([subtrees(self.tree(spec.tree_of))[spec.part]] * 4)
+            tree_file.save(tree, path, self.corpus.vocabulary.words)
         return self._options(replace(spec, tree=None), tree=str(path))
 
     def _options(self, spec: Spec, **more: Any) -> Any:

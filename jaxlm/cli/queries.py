@@ -155,7 +155,7 @@ def run_tree(args: argparse.Namespace) -> None:
 
 def _write_tree(tree: Tree, words: tuple[str, ...], out: Path) -> None:
     if out.suffix != ".txt":
-        save_tree(tree, out)
+        save_tree(tree, out, words)
         return
     word_codes, code_nodes, _, signs = paths(tree)
     steps = np.where(signs > 0, "0", "1")

@@ -1,8 +1,10 @@
 """Tree files: .npz files of plain arrays with a format version, validated when read."""
 
 import re
+from collections.abc import Sequence
 from operator import index
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,20 +14,27 @@ from jaxfit.run_dir.atomic import replacing
 from jaxlm.trees.paths import Tree
 
 VERSION = 1
+DAMAGED, REPAIR = "not a tree file, or a damaged one", "create one: jaxlm tree DIR --out tree.npz"
 
 
-def save(tree: Tree, path: str | Path) -> None:
+def save(tree: Tree, path: str | Path, words: Sequence[str] | None = None) -> None:
     """Write a tree atomically to an .npz file of exactly this name.
 
-    The file holds `version` (1), and `num_words` and `children` as in `Tree`. Words are ids of the vocabulary that the
-    tree was built for.
+    The file holds `version` (1), and `num_words` and `children` as in `Tree`; of a tree whose words are given, it also
+    holds `words`, UTF-8 bytes, a line for each.
+
+    Args:
+        words: the vocabulary that the tree was built for, in the order of ids. None: the file has ids alone.
 
     Raises:
         UserError: the tree is invalid, or the file cannot be written.
     """
     check(tree)
+    arrays: dict[str, Any] = {"version": VERSION, "num_words": tree.num_words, "children": tree.children}
+    if words is not None:
+        arrays["words"] = np.frombuffer("\n".join(words).encode(), np.uint8)
     with replacing(Path(path)) as temporary, temporary.open("wb") as file:
-        np.savez(file, version=VERSION, num_words=tree.num_words, children=tree.children)
+        np.savez(file, allow_pickle=False, **arrays)
 
 
 def load(path: str | Path, num_words: int | None = None) -> Tree:
@@ -41,14 +50,13 @@ def load(path: str | Path, num_words: int | None = None) -> Tree:
     if _is_text(path):
         do = "write it as a file: jaxlm tree DIR --out tree.npz"
         raise UserError("a tree written as text, for people", path, do)
-    what, do = "not a tree file, or a damaged one", "create one: jaxlm tree DIR --out tree.npz"
     try:
-        arrays = read_npz(Path(path), what, do)
+        arrays = read_npz(Path(path), DAMAGED, REPAIR)
         version, tree = index(arrays["version"]), Tree(arrays["children"], index(arrays["num_words"]))
     except FileNotFoundError as error:
         raise UserError("no such file", path) from error
     except (KeyError, TypeError) as error:
-        raise UserError(what, path, do) from error
+        raise UserError(DAMAGED, path, REPAIR) from error
     if version != VERSION:
         raise UserError(f"tree file of version {version}, not {VERSION}", path, "create it again")
     check(tree, path)
@@ -56,6 +64,21 @@ def load(path: str | Path, num_words: int | None = None) -> Tree:
         what = f"tree over {tree.num_words} words for a vocabulary of {num_words}"
         raise UserError(what, path, "use the vocabulary the tree was built for")
     return tree
+
+
+def words_of(path: str | Path) -> tuple[str, ...] | None:
+    """Return the words of the tree in a file that `load` reads, in the order of their ids; None where it has ids alone.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    found = read_npz(Path(path), DAMAGED, REPAIR).get("words")
+    if found is None:
+        return None
+    try:
+        return tuple(found.tobytes().decode().split("\n"))
+    except UnicodeDecodeError as error:
+        raise UserError(DAMAGED, path, REPAIR) from error
 
 
 def _is_text(path: str | Path) -> bool:

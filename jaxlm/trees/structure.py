@@ -1,6 +1,7 @@
 """The tree of a model as its `Structure`: what all models over a tree share, whatever their options."""
 
 import hashlib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +20,43 @@ FILE = "tree.npz"
 def read(name: str, vocabulary: Vocabulary | None = None) -> Tree:
     """Read a tree from a file, or from the folder of a model.
 
-    A file has ids alone, which are taken as they are; a folder has the words, too.
-
     Args:
+        name: of the file or folder.
         vocabulary: whose ids its leaves get, if known.
+
+    Raises:
+        UserError: as `jaxlm.trees.file.load`; the tree is over other words.
+
+    Warns:
+        UserWarning: the words of the tree are not known, and its ids are taken as they are.
     """
-    path, num_words = Path(name), None if vocabulary is None else len(vocabulary)
-    if not (path / FILE).exists():
-        return tree_file.load(path, num_words)
-    tree = tree_file.load(path / FILE, num_words)
+    path = Path(name) / FILE if Path(name).is_dir() else Path(name)
+    tree = tree_file.load(path, None if vocabulary is None else len(vocabulary))
     if vocabulary is None:
         return tree
-    words = Vocabulary.load(path / VOCABULARY, line_end=False).words
-    if set(words) != set(vocabulary.words):
-        raise UserError("its tree is over other words", name, "give its vocabulary.txt to --vocab")
+    words = _words_of(path)
+    if words is None:
+        warnings.warn(
+            f"the tree file has no words, and its ids are taken for those of this vocabulary ({name}) - write it "
+            "again: jaxlm tree DIR --out tree.npz",
+            stacklevel=2,
+        )
+        return tree
+    if sorted(words) != sorted(vocabulary.words):
+        raise UserError("its tree is over other words", name, "give the vocabulary.txt of its model to --vocab")
     ids = np.array([vocabulary.ids[word] for word in words], np.int32)
     leaf = tree.children < 0
     children = tree.children.copy()
     children[leaf] = ~ids[~children[leaf]]
     return tree._replace(children=children)
+
+
+def _words_of(path: Path) -> tuple[str, ...] | None:
+    """Return the words of a tree in the order of their ids: of its file, or beside it in the folder of a model."""
+    words, beside = tree_file.words_of(path), path.with_name(VOCABULARY)
+    if words is None and path.name == FILE and beside.exists():
+        return Vocabulary.load(beside, line_end=False).words
+    return words
 
 
 def of_trees(**own: Any) -> Structure:

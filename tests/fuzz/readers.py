@@ -200,7 +200,7 @@ def readers(models: Path) -> dict[str, File | Text | Command]:
         "text preprocessed": File([seeds.TEXT], _text(lower=True, numbers=True, punctuation=True)),
         "vocabulary": File(seeds.VOCABULARIES, Vocabulary.load, check=check_vocabulary),
         "ARPA": File([seeds.ARPA], _arpa),
-        "tree": File([seeds.TREE], lambda path: paths(tree_file.load(path)), "npz"),
+        "tree": File([seeds.TREE], lambda path: (paths(tree_file.load(path)), tree_file.words_of(path)), "npz"),
         "topics": File([seeds.TOPICS], lambda path: topics.load(path.parent, 5), "npz", name=topics.FILE),
         "word vectors": File(seeds.VECTORS, word_vectors.read),
         "binary word vectors": File(seeds.BINARY_VECTORS, word_vectors.read, "bytes"),

@@ -73,7 +73,10 @@ ngram 3=2
 
 \\end\\
 """
-TREE = _npz(version=1, num_words=5, children=np.array([[1, 2], [~0, ~1], [3, ~2], [~3, ~4]], np.int32))
+TREE = _npz(
+    version=1, num_words=5, children=np.array([[1, 2], [~0, ~1], [3, ~2], [~3, ~4]], np.int32),
+    words=np.frombuffer("<eos>\nthe\ncat\nà\nlog".encode(), np.uint8),
+)  # fmt: skip
 TOPICS = _npz(version=1, words=np.arange(1, 11, dtype=np.float32).reshape(2, 5))
 VECTORS = [b"3 2\nthe 0.5 -1.25\nna\xc3\xafve 1e-3 2\n<unk> 0 0\n", b"1 1\n7 -3\n"]
 BINARY_VECTORS = [

@@ -14,6 +14,7 @@ from safetensors.numpy import load_file
 import jaxlm
 from jaxlm.cli.main import main
 from jaxlm.tasks.evaluate import LN10
+from jaxlm.trees import file as tree_file
 from small_models import SMALL
 
 MODELS = ["unigram", "gt", "kn", "lbl", "hlbl"]
@@ -127,6 +128,7 @@ def test_tree_is_described_written_and_used_again(place, call, call_json, tmp_pa
     call(*command, "--tree", tmp_path / "tree.npz")
     np.testing.assert_array_equal(jaxlm.load(tmp_path / "again").structure.children, model.structure.children)
     assert not (tmp_path / "again" / "bootstrap").exists()
+    assert tree_file.words_of(tmp_path / "tree.npz") == model.vocabulary.words
 
 
 @pytest.mark.parametrize("kind", MODELS)

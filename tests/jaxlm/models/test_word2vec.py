@@ -306,9 +306,9 @@ def test_a_tree_is_given_as_a_file(tmp_path, capsys):
         return jaxlm.cli.main.main([*argv, *more])
 
     assert run("--objective", "tree", "--out", str(tmp_path / "huffman")) == 0
-    words = jaxlm.load(tmp_path / "huffman").structure.num_words
-    given = build.random_tree(jax.random.key(0), words)
-    tree_file.save(given, tmp_path / "tree.npz")
+    words = jaxlm.load(tmp_path / "huffman").vocabulary.words
+    given = build.random_tree(jax.random.key(0), len(words))
+    tree_file.save(given, tmp_path / "tree.npz", words)
     of_file = ("--tree", str(tmp_path / "tree.npz"))
     assert run("--objective", "tree", "--out", str(tmp_path / "given"), *of_file) == 0
     np.testing.assert_array_equal(jaxlm.load(tmp_path / "given").structure.children, given.children)

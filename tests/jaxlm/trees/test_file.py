@@ -18,6 +18,18 @@ def test_loaded_tree_equals_saved_tree(tree, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["tree.npz"]
 
 
+def test_words_of_a_file_are_those_that_it_was_saved_with(tmp_path):
+    words = tuple(f"été{i}" for i in range(NUM_WORDS))
+    tree_file.save(make_tree(), tmp_path / "t.npz", words)
+    assert tree_file.words_of(tmp_path / "t.npz") == words
+    assert np.array_equal(tree_file.load(tmp_path / "t.npz").children, make_tree().children)
+    tree_file.save(make_tree(), tmp_path / "t.npz")
+    assert tree_file.words_of(tmp_path / "t.npz") is None
+    np.savez(tmp_path / "t.npz", words=np.frombuffer(b"\xff", np.uint8))
+    with pytest.raises(UserError, match="not a tree file, or a damaged one"):
+        tree_file.words_of(tmp_path / "t.npz")
+
+
 INVALID = {
     "a cycle": ([[1, -1], [0, -2]], "cycle"),
     "its own child": ([[0, -1]], "cycle"),

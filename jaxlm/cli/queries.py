@@ -64,8 +64,8 @@ def add_tree(parser: Parser) -> None:
     model_command.add(parser, run_tree, about="folder of a model")
     parser.add_argument(
         "--out", metavar="FILE",
-        help="where to write it: as text, a line `word code` for each code (0 left, 1 right), if the name ends in "
-        ".txt; otherwise a file that `train MODEL --tree` takes",
+        help="where to write it: as text, a line `word code` for each code (1 left, 0 right, as in §4.3), if the name "
+        "ends in .txt; otherwise a file that `train MODEL --tree` takes",
     )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def _write_tree(tree: Tree, words: tuple[str, ...], out: Path) -> None:
         save_tree(tree, out, words)
         return
     word_codes, code_nodes, _, signs = paths(tree)
-    steps = np.where(signs > 0, "0", "1")
+    steps = np.where(signs > 0, "1", "0")
     with replacing(out) as aside, aside.open("w", encoding="utf-8", newline="\n") as file:
         for word, first, last in zip(words, word_codes, word_codes[1:], strict=False):
             for code in range(first, last):

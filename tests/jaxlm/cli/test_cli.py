@@ -119,6 +119,11 @@ def test_tree_is_described_written_and_used_again(place, call, call_json, tmp_pa
     assert sum(2.0 ** -len(code) for _, code in lines) == 1  # a whole binary tree, by Kraft
     assert found["num_nodes"] == len(lines) - 1
     model = jaxlm.load(place / "hlbl")
+    for word, code in lines:
+        node = 0
+        for d in code:
+            node = model.structure.children[node, 0 if d == "1" else 1]  # d = 1 is the left child (§4.3)
+        assert ~node == model.vocabulary.ids[word]
     rate = model.vocabulary.counts / model.vocabulary.counts.sum()
     codes = np.bincount([model.vocabulary.ids[word] for word, _ in lines], minlength=len(rate))
     assert found["mean_codes"] == pytest.approx(rate @ codes)

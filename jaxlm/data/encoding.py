@@ -16,7 +16,7 @@ from jaxfit.errors import NotInTraining, UserError
 from jaxfit.files.large_arrays import Collector
 from jaxfit.files.opening import Source
 from jaxlm.data.files import CHUNK, EOS, Reading, split, tokens
-from jaxlm.data.vocabulary import CLOSED_ADVICE, UNK, Vocabulary
+from jaxlm.data.vocabulary import UNK, Vocabulary
 
 
 class Encoded(NamedTuple):
@@ -121,7 +121,8 @@ def encode_pieces(pieces: Iterable[tuple[list[bytes], str, int]], vocabulary: Vo
             if vocabulary.unk is None:
                 first = outside[0]
                 line = lines + words[:first].count(EOS.encode()) + 1
-                raise NotInTraining(f"unknown word {words[first].decode()!r}", f"{path}, line {line}", CLOSED_ADVICE)
+                what = f"unknown word {words[first].decode()!r}"
+                raise NotInTraining(what, f"{path}, line {line}", vocabulary.closed_advice)
             ids[outside] = vocabulary.unk
         encoded.append(ids)
         unknown += len(outside)
@@ -139,7 +140,7 @@ def encode_words(words: Iterable[str], vocabulary: Vocabulary, where: object | N
             raise UserError(what, where, "for an id i, give model.vocabulary.words[i]")
         found = vocabulary.ids.get(word, vocabulary.unk)
         if found is None:
-            raise NotInTraining(f"unknown word {word!r}", where, CLOSED_ADVICE)
+            raise NotInTraining(f"unknown word {word!r}", where, vocabulary.closed_advice)
         ids.append(found)
     return ids
 

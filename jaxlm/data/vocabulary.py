@@ -12,7 +12,6 @@ from jaxfit.files.opening import Source
 from jaxlm.data.files import EOS, Reading, read_lines
 
 UNK = "<unk>"
-CLOSED_ADVICE = f"the vocabulary has no {UNK}: use its words only, or train without --closed-vocabulary"
 
 
 class LeftOut(NamedTuple):
@@ -55,6 +54,13 @@ class Vocabulary:
     def unk(self) -> int | None:
         """The id of `<unk>`, which replaces words outside the vocabulary, if there is one."""
         return self.ids.get(UNK)
+
+    @property
+    def closed_advice(self) -> str:
+        """What to do about a word outside the vocabulary where that has no `<unk>`."""
+        trained = self.left_out is not None
+        other = "train without --closed-vocabulary" if trained else "a model that has it (SRILM: ngram-count -unk)"
+        return f"the vocabulary has no {UNK}: use its words only, or {other}"
 
     @property
     def log_share_of_unknown(self) -> float:

@@ -1,9 +1,10 @@
 """ARPA files, the text format of back-off models that SRILM, KenLM and most other toolkits read and write.
 
 Logarithms are to base 10. The line end `<eos>` is written as `</s>`. The unigram `<s>` is never predicted and has
--99 for the logarithm of zero. `<unk>` is written like any other word.
+-99 for the logarithm of zero. `<unk>` is written like any other word; in files without it, `<UNK>` is read as `<unk>`.
 """
 
+import codecs
 import gzip
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -18,6 +19,7 @@ from jaxfit.files.opening import lines_of, open_bytes
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.contract import LanguageModel
 from jaxlm.data.files import EOS
+from jaxlm.data.vocabulary import UNK
 from jaxlm.ngram.counts import MAX_ORDER
 from jaxlm.ngram.model import CAPABILITIES, LOG_ZERO, NGram, NoConfig, Table, find
 
@@ -106,14 +108,15 @@ class _Reader:
         if line != b"\\end\\":
             raise self.error(f"expected \\end\\, found {_shown(line)}")
         *names, _ = self.ids  # in the order of their ids, <s> the last
-        words = tuple(EOS if name == END else name.decode() for name in names)
+        ours = {END: EOS} if UNK.encode() in self.ids else {END: EOS, b"<UNK>": UNK}
+        words = tuple(ours.get(name) or name.decode() for name in names)
         return NGram(len(words), words.index(EOS), tuple(self.tables)), words
 
     def sizes(self) -> tuple[list[int], bytes]:
         """Read up to the heading of the unigrams; return the number of n-grams of each order, and the heading."""
         for line in self.lines:
             self.number += 1
-            if line.strip() == b"\\data\\":
+            if line.removeprefix(codecs.BOM_UTF8).strip() == b"\\data\\":
                 break
         else:
             what = "it is no ARPA file (it has no line \\data\\), nor word vectors (no first line of two numbers)"
@@ -157,8 +160,8 @@ class _Reader:
             if not fields or fields[0].startswith(b"\\"):
                 raise self.error(f"only {row} of {size} {k}-grams")
             try:
-                prob = float(fields[0])
-                backoff = float(fields[k + 1]) if len(fields) == k + 2 else 0.0
+                prob = _number(fields[0])
+                backoff = _number(fields[k + 1]) if len(fields) == k + 2 else 0.0
                 # Rounding by the program that wrote the file can make a log-probability slightly positive.
                 valid = prob < 1e-3 and backoff < LARGEST_BACKOFF and k + 1 <= len(fields) <= k + 2
             except ValueError:
@@ -174,8 +177,10 @@ class _Reader:
     def add_words(self, unigrams: list[list[bytes]]) -> NDArray[np.int64]:
         """Assign ids to words in the order of their lines and return these, -1 for `<s>`."""
         for number, (word,) in enumerate(unigrams, start=self.number - len(unigrams) + 1):
-            if word in self.ids or word == EOS.encode():
+            if word in self.ids:
                 raise self.error(f"duplicate word {_shown(word)}", number)
+            if word == EOS.encode():
+                raise self.error(f"{EOS} stands for {END.decode()} here, and is a word of the file", number)
             try:
                 word.decode()
             except UnicodeDecodeError:
@@ -185,14 +190,14 @@ class _Reader:
         return np.array([self.ids.get(word, -1) for (word,) in unigrams], np.int64)
 
     def add_begin(self, keys: NDArray, log_prob: NDArray, log_backoff: NDArray) -> tuple[NDArray, ...]:
-        """Assign the last id to `<s>`, and append a row for it if the file has none."""
+        """Assign the last id to `<s>`, and append a row for it if the file has none; its log-probability is -99."""
         if END not in self.ids:
             raise self.error(f"no {END.decode()} among the unigrams")
         self.ids[BEGIN] = len(self.ids)
         if np.all(keys >= 0):
-            keys, log_prob = np.append(keys, -1), np.append(log_prob, -99)
-            log_backoff = np.append(log_backoff, 0)
-        return np.where(keys < 0, self.ids[BEGIN], keys), log_prob, log_backoff
+            keys, log_prob, log_backoff = np.append(keys, -1), np.append(log_prob, 0), np.append(log_backoff, 0)
+        begin = keys < 0  # KenLM writes 0 for its log-probability
+        return np.where(begin, self.ids[BEGIN], keys), np.where(begin, -99, log_prob), log_backoff
 
     def keys(self, grams: list[list[bytes]]) -> NDArray[np.int64]:
         """Return the keys of the n-grams read last, of order 2 or more."""
@@ -219,6 +224,13 @@ class _Reader:
     def error(self, what: str, number: int | None = None) -> UserError:
         line = self.number if number is None else number
         return UserError(what, f"{self.path}, line {line}", "create the ARPA file again")
+
+
+def _number(text: bytes) -> float:
+    """Return a number as programs write it; Python would read `1_0` as 10."""
+    if b"_" in text:
+        raise ValueError("an underscore in a number")
+    return float(text)
 
 
 def _shown(line: bytes) -> str:

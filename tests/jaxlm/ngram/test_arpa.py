@@ -1,11 +1,13 @@
 """ARPA files: written and read again, compared with KenLM, and refused if malformed."""
 
 import gzip
+import re
 import warnings
 
 import numpy as np
 import pytest
 
+import jaxlm
 from jaxfit.errors import UserError
 from jaxlm.ngram import arpa, good_turing, kneser_ney, unigram
 
@@ -73,9 +75,9 @@ ngram 2=2
 
 \\1-grams:
 -1\t</s>
--99\t<s>\t-0.5
--0.5\ta\t-0.25
--0.2218\tb
+-99\t<s>\t-0.521737
+-0.5\ta\t-0.256305
+-0.233757\tb
 
 \\2-grams:
 -0.1 <s> a
@@ -91,13 +93,13 @@ def test_files_of_other_programs_are_read(tmp_path):
     lm, words = arpa.read(path)
     assert words == ("<eos>", "a", "b")
     scores = lm.event_log_probs(np.array([1, 0, 2, 0])) / np.log(10)
-    np.testing.assert_allclose(scores, [-0.1, -0.3, -0.5 - 0.2218, -1])
+    np.testing.assert_allclose(scores, [-0.1, -0.3, -0.521737 - 0.233757, -1])
 
 
 def test_begin_markers_elsewhere_and_tiny_probabilities_are_read(tmp_path):
     path = tmp_path / "lm.arpa"
     path.write_text(
-        "\\data\\\nngram 1=3\nngram 2=1\n\\1-grams:\n-99 <s>\n-1e308 x\n-0.3 </s>\n\\2-grams:\n-0.1 x <s>\n\\end\\"
+        "\\data\\\nngram 1=3\nngram 2=1\n\\1-grams:\n-99 <s>\n-1e308 x\n0 </s>\n\\2-grams:\n-0.1 x <s>\n\\end\\"
     )
     lm, words = arpa.read(path)
     assert words == ("x", "<eos>")
@@ -106,10 +108,41 @@ def test_begin_markers_elsewhere_and_tiny_probabilities_are_read(tmp_path):
 
 def test_files_without_a_begin_marker_are_read(tmp_path):
     path = tmp_path / "lm.arpa"
-    path.write_text("\\data\\\nngram 1=2\n\\1-grams:\n-0.3 x\n-0.3 </s>\n\\end\\")
+    path.write_text("\\data\\\nngram 1=2\n\\1-grams:\n-0.30103 x\n-0.30103 </s>\n\\end\\")
     lm, words = arpa.read(path)
     assert words == ("x", "<eos>")
-    np.testing.assert_allclose(lm.event_log_probs(np.array([0, 1])) / np.log(10), [-0.3, -0.3])
+    np.testing.assert_allclose(lm.event_log_probs(np.array([0, 1])) / np.log(10), [-0.30103, -0.30103])
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path):
+    path = tmp_path / "lm.arpa"
+    path.write_text(GOOD.lstrip(), encoding="utf-8-sig")
+    assert arpa.read(path)[1] == ("<eos>", "a", "b")
+
+
+def test_unknown_words_in_capitals_are_unk(tmp_path):
+    """KenLM takes them for the same; beside `<unk>`, `<UNK>` is a word like any other."""
+    path, capitals = tmp_path / "lm.arpa", re.sub(r"\ba\b", "<UNK>", GOOD)
+    path.write_text(capitals)
+    lm, words = arpa.read(path)
+    assert words == ("<eos>", "<unk>", "b")
+    np.testing.assert_allclose(lm.log_prob([0])[1] / np.log(10), -0.1)
+    path.write_text(capitals.replace("\tb\n", "\t<unk>\n"))
+    assert arpa.read(path)[1] == ("<eos>", "<UNK>", "<unk>")
+
+
+def test_unknown_words_are_refused_where_a_file_has_no_unk(tmp_path):
+    path = tmp_path / "lm.arpa"
+    path.write_text(GOOD)
+    with pytest.raises(UserError, match=r"unknown word 'zebra' .* or a model that has it \(SRILM: ngram-count -unk\)"):
+        jaxlm.load(path).score("a zebra")
+
+
+def test_the_begin_marker_is_written_with_the_logarithm_of_zero(tmp_path):
+    path = tmp_path / "lm.arpa"
+    path.write_text(GOOD.replace("-99\t<s>", "0\t<s>"))  # as KenLM writes it
+    arpa.write(*arpa.read(path), tmp_path / "again.arpa")
+    assert "\n-99\t<s>\t-0.521737\n" in (tmp_path / "again.arpa").read_text()
 
 
 @pytest.mark.parametrize(
@@ -124,6 +157,8 @@ def test_files_without_a_begin_marker_are_read(tmp_path):
         (("ngram 1=4", "ngram 1=3"), 10, "expected .2-grams:"),
         (("ngram 1=4", "ngram 1=99999999999999"), 11, "only 4 of 99999999999999 1-grams"),
         (("-0.5\ta", "-0.5x\ta"), 9, "expected log10 P, 1 word and optionally"),
+        (("-0.5\ta", "-0_5\ta"), 9, "expected log10 P, 1 word and optionally"),
+        (("a\t-0.256305", "a\t-0_1"), 9, "expected log10 P, 1 word and optionally"),
         (("-0.5\ta", "nan\ta"), 9, "expected log10 P, 1 word and optionally"),
         (("-0.5\ta", "0.5\ta"), 9, "expected log10 P, 1 word and optionally"),
         (("-0.5\ta", "-0.5\ta\t1e308"), 9, "expected log10 P, 1 word and optionally"),
@@ -133,6 +168,7 @@ def test_files_without_a_begin_marker_are_read(tmp_path):
         (("-0.1 <s> a", "-0.1 a </s>"), 14, "duplicate 2-gram"),
         (("\tb\n", "\ta\n"), 10, "duplicate word 'a'"),
         (("</s>\n", "c\n"), 10, "no </s> among the unigrams"),
+        (("\tb\n", "\t<eos>\n"), 10, "<eos> stands for </s> here, and is a word of the file"),
         (("\\end\\", ""), 16, "the file ends before"),
         (("\\end\\", "\\the end\\"), 16, "expected .end"),
     ],

@@ -6,6 +6,7 @@ Logarithms are to base 10. The line end `<eos>` is written as `</s>`. The unigra
 
 import codecs
 import gzip
+import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,12 +22,13 @@ from jaxlm.contract import LanguageModel
 from jaxlm.data.files import EOS
 from jaxlm.data.vocabulary import UNK
 from jaxlm.ngram.counts import MAX_ORDER
-from jaxlm.ngram.model import CAPABILITIES, LOG_ZERO, NGram, NoConfig, Table, find
+from jaxlm.ngram.model import CAPABILITIES, LOG_ZERO, NGram, NoConfig, Table, find, wrong_sum
 
 BEGIN, END = b"<s>", b"</s>"
 LN10 = np.log(10)
 LINES = 1 << 16  # number of lines written or read at a time
 LARGEST_BACKOFF = 100.0  # log10, of any use
+SUM_ERROR = 1e-3  # of the probabilities of all words: files may have few digits
 
 
 def write(model: NGram, words: Sequence[str], path: Path) -> None:
@@ -84,9 +86,21 @@ def read(path: Path) -> tuple[NGram, tuple[str, ...]]:
 
     Raises:
         UserError: the file cannot be read, or is not a complete and consistent model; it names the line.
+
+    Warns:
+        UserWarning: after one of a sample of histories, probabilities do not sum to one.
     """
     with open_bytes(path) as file:
-        return _Reader(path, file).model()
+        model, words = _Reader(path, file).model()
+    wrong = wrong_sum(model, SUM_ERROR)
+    if wrong is not None:
+        history = " ".join(BEGIN.decode() if word == model.eos else words[word] for word in wrong[0])
+        warnings.warn(
+            f"the probabilities of the next word sum to {wrong[1]:.4g} after {history!r}, not to 1 ({path}) - its "
+            "perplexity may not be comparable with others'; SRILM renormalises it by ngram -renorm",
+            stacklevel=2,
+        )
+    return model, words
 
 
 class _Reader:

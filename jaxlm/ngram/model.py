@@ -197,11 +197,22 @@ def _problem(model: NGram) -> str | None:
         histories = len(keys)
     if not model.tables or len(model.tables[0].keys) != size or not 0 <= model.eos < model.vocab_size:
         return "its numbers of words differ"
+    wrong = wrong_sum(model, SUM_ERROR)
+    return None if wrong is None else f"the probabilities of the next word sum to {wrong[1]:.6g}"
+
+
+def wrong_sum(model: NGram, tolerance: float) -> tuple[list[int], float] | None:
+    """Return a history after which probabilities do not sum to one, and their sum; None if all of a sample do.
+
+    Args:
+        model: the model, whose tables are in order.
+        tolerance: the largest error of a sum.
+    """
     for context in _sample(model):
         with np.errstate(all="ignore"):
             total = float(np.exp(model.log_prob(context)).sum())
-        if not abs(total - 1) < SUM_ERROR:
-            return f"the probabilities of the next word sum to {total:.6g}"
+        if not abs(total - 1) < tolerance:  # true for NaN
+            return context, total
     return None
 
 

@@ -6,6 +6,7 @@ UserError; where a check is given, what was read must be what the file says.
 
 import functools
 import shutil
+import warnings
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -151,7 +152,9 @@ def _ratings(*names: str) -> File:
 
 def _arpa(path: Path) -> None:
     """Read a model, and ask it for probabilities."""
-    model, words = arpa.read(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # probabilities do not sum to one
+        model, words = arpa.read(path)
     ids = np.arange(len(words), dtype=np.int32)
     log_probs = model.event_log_probs(np.append(ids[ids != model.eos], model.eos))
     assert not np.isnan(log_probs).any(), "a probability is not a number"

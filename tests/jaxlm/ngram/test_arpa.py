@@ -146,6 +146,24 @@ def test_the_begin_marker_is_written_with_the_logarithm_of_zero(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("-1\t</s>", "-0.9\t</s>"), "sum to 1.008 after '<s>', not to 1"),
+        (("\tb\n", "\tb\t-0.3\n"), "sum to 0.5012 after 'b', not to 1"),
+        (("-0.1 <s> a", "-0.2 <s> a"), "sum to 0.8366 after '<s>', not to 1"),
+        (("-0.521737", "-0.6"), "sum to 0.9661 after '<s>', not to 1"),
+        (("-0.521737", "99"), r"sum to 6.838e\+98 after '<s>', not to 1"),
+    ],
+)
+def test_a_model_that_is_no_distribution_is_read_with_a_warning(tmp_path, change, message):
+    path = tmp_path / "lm.arpa"
+    assert GOOD.count(change[0]) == 1
+    path.write_text(GOOD.replace(*change))
+    with pytest.warns(UserWarning, match=f"the probabilities of the next word {message}"):
+        arpa.read(path)
+
+
+@pytest.mark.parametrize(
     ("change", "line", "message"),
     [
         (("ngram 2=2", "ngram 3=2"), 4, "expected ngram 2="),

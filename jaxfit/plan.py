@@ -46,11 +46,9 @@ def choose(
     of_config = fields_of(given, config)
     if name not in recipes and (recipes or name != "tuned"):
         raise UserError(f"there is no recipe {name!r}", do=suggestion(str(name), recipes or ["tuned"]))
-    if not recipes:
-        return of_config, None
-    recipe, overrides = recipes[name]
+    recipe, overrides = recipes[name] if recipes else (None, {})
     fields = {**overrides, **of_config}
-    _require_effect(of_config, fields, config)
+    require_effect(of_config, fields, config)
     if recipe is None:
         return fields, None
     chosen = fields_of(given, type(recipe))
@@ -79,8 +77,14 @@ def require_consistent(fields: Mapping[str, Any], config: type) -> None:
     config(**{**dict.fromkeys(unknown, 2), **fields})
 
 
-def _require_effect(given: Collection[str], fields: Mapping[str, Any], config: type) -> None:
-    """Raise a UserError for a given option that has no effect with the value of another."""
+def require_effect(given: Collection[str], fields: Mapping[str, Any], config: type) -> None:
+    """Raise a UserError for a given option that has no effect with the value of another.
+
+    Args:
+        given: names of fields.
+        fields: values of those that are not at their defaults.
+        config: the dataclass, of fields by `option`.
+    """
     all_fields = {f.name: f for f in dataclasses.fields(config)}
     for name in given:
         if "only_with" in all_fields[name].metadata:

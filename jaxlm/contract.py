@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from jaxfit.errors import UserError, require_fields
-from jaxfit.plan import fields_of
+from jaxfit.plan import fields_of, require_effect
 from jaxfit.recipe import require_bounds
 from jaxfit.registry import Record
 
@@ -304,8 +304,10 @@ class LanguageModel(Record):
                 raise UserError(what, f"--{name.replace('_', '-')}", "give --objective tree, or leave it out")
         if needed is None:
             return None
-        chosen = needed.choose(config, fields_of(given, needed.options))
+        own = fields_of(given, needed.options)
+        chosen = needed.choose(config, own)
         needed.check(chosen)
+        require_effect(own, vars(chosen), needed.options)
         return chosen
 
     def decided(self, num_words: int, structure: Any, config: Mapping[str, Any]) -> dict[str, int]:

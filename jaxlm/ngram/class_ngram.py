@@ -54,7 +54,9 @@ class Config(OrderConfig):
 
     num_classes: int = option(300, "number of classes; a text of fewer words has as many", "classes", low=2, first=True)
     method: Literal["exchange", "brown"] = option("exchange", "how classes are found", first=True)
-    passes: int = option(10, "passes of the exchange algorithm over all words, at most", "passes")
+    passes: int = option(
+        10, "passes of the exchange algorithm over all words, at most", "passes", only_with=("method", ("exchange",))
+    )
 
 
 def train(ids: NDArray[np.int32], num_words: int, eos: int, config: Config) -> ClassNGram:

@@ -30,6 +30,7 @@ from jaxlm.trees.structure import of_trees, read
 
 Clustered = Literal["predicted", "vectors"]
 FOR_LEARNED = ("bootstrap", "bootstraps", "cluster", "em_steps")  # options
+MOST_COPIES = 1000
 BLOCK = 1000  # examples at a time
 # Random trees of so many copies have the mean code length that Table 4.3 reports for learned trees of (ε, copies).
 STAND_INS = {(0.25, 1): 2, (0.4, 1): 2, (0.4, 2): 5, (0.4, 4): 10}
@@ -43,8 +44,10 @@ class TreeOptions:
         "adaptive", "how words are split, or a tree file (§4.4)", metavar=f"{'|'.join(RULES)}|FILE", first=True
     )
     epsilon: float = option(0.0, "a word whose responsibilities are this close to 0.5 goes both ways", below=0.5)
-    copies: int = option(1, "subtrees under new roots, x2, x4", "trees", high=1000)
-    replicate: bool = option(False, "make the copies alike (Table 4.6)")
+    copies: int = option(1, "subtrees under new roots, x2, x4", "trees", high=MOST_COPIES)
+    replicate: bool = option(
+        False, "make the copies alike (Table 4.6)", only_with=("copies", range(2, MOST_COPIES + 1))
+    )
     bootstrap: str | None = option(
         None,
         "a model, trained on this text, whose word features the tree is built from (default: an hlbl over a "
@@ -58,7 +61,9 @@ class TreeOptions:
         "predicted", "cluster average predicted vectors, or the word vectors of any model with --bootstrap"
     )
     em_steps: int = option(clustering.STEPS, "EM steps of each mixture of two Gaussians", "steps", high=10_000)
-    shared_variance: bool = option(False, "set by the field of this name in the model's Config")
+    shared_variance: bool = option(
+        False, "set by the field of this name in the model's Config", only_with=("tree", LEARNED)
+    )
 
 
 def num_hot(num_nodes: int, num_words: int) -> int:
@@ -82,6 +87,8 @@ def check(options: TreeOptions) -> None:
         _refuse(options, FOR_LEARNED, "is for trees that are learned from word features")
     if options.tree not in OVERLAPPING:
         _refuse(options, ("epsilon",), f"is for trees that are {' or '.join(OVERLAPPING)}")
+    if options.tree == "huffman":
+        _refuse(options, ("replicate",), "has no effect, as copies of a Huffman tree are alike")
     if options.bootstrap is not None:  # before the text, which may be long
         if options.bootstraps > 1:
             raise UserError("the model to build from is given", "--bootstraps", "leave out --bootstraps")

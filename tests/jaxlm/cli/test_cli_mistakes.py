@@ -99,6 +99,12 @@ TRAIN_MISTAKES = {
     "steps without a chain": ("frbm --train {ok} --objective likelihood --cd-steps 7", "--objective cd or mean-field"),
     "a test of vectors": ("skipgram --train {ok} --test {ok}", "there is no option --test"),
     "a tree of vectors": ("skipgram --train {ok} --tree random", "the objective negative has no tree (--tree)"),
+    "passes of another method": ("class-ngram --train {ok} --method brown --passes 3", "give --method exchange"),
+    "replicas of one tree": ("hlbl --train {ok} --tree random --replicate", "give --copies of 2 or more"),
+    "one variance of no Gaussians": (
+        "hlbl --train {ok} --tree random --shared-variance",
+        "no effect with the tree random (--shared-variance) - leave it out, or give --tree balanced or adaptive or",
+    ),
     "a window of no topics": ("lbl --train {ok} --topic-window 7", "give --num-topics of 1 or more"),
     "patience of a cosine": ("lstm --train {ok} --valid {ok} --patience 3", "all epochs are run (--patience)"),
     "drops without a best epoch": ("glove --train {ok} --valid {ok} --drops 0.1", "(--drops)"),

@@ -75,6 +75,8 @@ def test_options_of_a_built_tree_are_refused_for_a_tree_file(tmp_path):
     for rule in ("random", "huffman", "balanced"):
         with pytest.raises(UserError, match=rf"--epsilon is for trees that are adaptive .* \(--tree {rule}\)"):
             hlbl_tree.check(TreeOptions(rule, epsilon=0.3))
+    with pytest.raises(UserError, match=r"--replicate has no effect, as copies of a Huffman tree are alike"):
+        hlbl_tree.check(TreeOptions("huffman", copies=2, replicate=True))
     for rule in ("adaptive", "noisy-adaptive"):
         hlbl_tree.check(TreeOptions(rule, epsilon=0.3))
         with pytest.raises(UserError, match=r"invalid value 0\.5 \(--epsilon\) - .* below 0\.5"):

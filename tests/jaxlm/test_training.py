@@ -87,7 +87,8 @@ def test_a_tree_may_be_built_from_the_word_vectors_of_any_model(corpus, tmp_path
     of_words["num_words"] = len(corpus.vocabulary)
     orders = []
     shared = {"shared_variance": True}  # of the model's Config
-    for i, (how, more) in enumerate((({}, {}), ({"em_steps": 1}, {}), ({}, shared))):
+    alike = {"copies": 2, "replicate": True}
+    for i, (how, more) in enumerate((({}, {}), ({"em_steps": 1}, {}), ({}, shared), (alike, {}))):
         orders.append(leaves(fitted(f"of-lbl-{i}", more, **of_lbl, **how).structure))
         assert orders[-1] == leaves(build("balanced", key, **of_words, **how, **more))
     assert orders[0] != orders[1]

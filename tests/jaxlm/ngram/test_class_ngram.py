@@ -10,7 +10,10 @@ import pytest
 from jaxfit.errors import UserError
 from jaxlm.contract import PredictsWords
 from jaxlm.ngram import class_ngram, kneser_ney
+from jaxlm.ngram.brown import brown
 from jaxlm.ngram.class_ngram import Config
+from jaxlm.ngram.exchange import exchange
+from jaxlm.ngram.word_classes import bigrams
 
 VOCAB_SIZE, EOS = 40, 0
 PREDICTS = class_ngram.MODEL.capability(PredictsWords)
@@ -60,6 +63,19 @@ def test_with_a_class_for_each_word_the_model_is_kneser_ney(text, method):
     words = kneser_ney_of(text, VOCAB_SIZE - 1, 4)
     np.testing.assert_allclose(event_log_probs(params, text), words.event_log_probs(text), rtol=1e-12)
     np.testing.assert_allclose(log_prob(params, [4, 7]), words.log_prob([EOS, 4, 7]), rtol=1e-12)
+
+
+def test_classes_are_found_by_the_method_in_the_number_of_passes_that_is_chosen(text):
+    counts = bigrams(text, VOCAB_SIZE - 1)
+    found = {
+        method: train(text, VOCAB_SIZE - 1, order=2, num_classes=7, method=method).classes
+        for method in ("brown", "exchange")
+    }
+    np.testing.assert_array_equal(found["brown"], brown(counts, 7, EOS))
+    np.testing.assert_array_equal(found["exchange"], exchange(counts, 7, EOS, 10))
+    once = train(text, VOCAB_SIZE - 1, order=2, num_classes=7, passes=1).classes
+    np.testing.assert_array_equal(once, exchange(counts, 7, EOS, 1))
+    assert len({classes.tobytes() for classes in (*found.values(), once)}) == 3
 
 
 @pytest.mark.parametrize("order", [1, 2, 5])

@@ -59,7 +59,7 @@ def test_good_turing_equals_srilms_perplexity(ptb, order, published):
 def test_back_off_kneser_ney_lies_between_interpolated_and_good_turing(ptb):
     size = len(ptb.words)
     back_off = perplexity(kneser_ney.train(ptb.train, size, ptb.eos, 3, interpolated=False), ptb)
-    assert 148.3 < back_off < 165.2
+    assert abs(back_off - 161.13) < 0.02  # as first measured; 148.3 and 165.2 are theirs
 
 
 @pytest.mark.parametrize("smoothing", ["kn", "kn-backoff", "gt"])

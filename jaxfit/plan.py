@@ -77,17 +77,17 @@ def require_consistent(fields: Mapping[str, Any], config: type) -> None:
     config(**{**dict.fromkeys(unknown, 2), **fields})
 
 
-def require_effect(given: Collection[str], fields: Mapping[str, Any], config: type) -> None:
-    """Raise a UserError for a given option that has no effect with the value of another.
+def require_effect(given: Mapping[str, Any], fields: Mapping[str, Any], config: type) -> None:
+    """Raise a UserError for a given option that has no effect with the value of another, unless it is at its default.
 
     Args:
-        given: names of fields.
+        given: values by the names of fields.
         fields: values of those that are not at their defaults.
         config: the dataclass, of fields by `option`.
     """
     all_fields = {f.name: f for f in dataclasses.fields(config)}
-    for name in given:
-        if "only_with" in all_fields[name].metadata:
+    for name, chosen in given.items():
+        if "only_with" in all_fields[name].metadata and chosen != all_fields[name].default:
             other, values = all_fields[name].metadata["only_with"]
             value = fields.get(other, all_fields[other].default)
             if value not in values:

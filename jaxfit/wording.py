@@ -2,5 +2,10 @@
 
 
 def quantity(number: int, noun: str) -> str:
-    """Return a number with its noun, which is given in the singular: "1 user", "2,000 users"."""
+    """Return a number with its noun: "1 user", "2,000 users".
+
+    Args:
+        number: how many.
+        noun: in the singular; one whose plural adds an s.
+    """
     return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -144,7 +144,7 @@ def _lines(file: IO[bytes], path: Path, number: int, width: int) -> Iterator[Ent
         except ValueError:
             vector = np.zeros(0)
         if len(vector) != width:
-            do = f"{ADVICE}, with a decimal point in numbers" if b"," in line else ADVICE
+            do = f"{ADVICE}, with a decimal point in numbers" if any(b"," in field for field in fields) else ADVICE
             raise UserError(f"expected a word and {width} numbers", where, do)
         with np.errstate(over="ignore"):  # to infinity, which is refused
             yield word, vector.astype(np.float32), where

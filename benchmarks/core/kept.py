@@ -60,7 +60,7 @@ class Kept:
 
     Args:
         path: of the table's record, which is of one table, data set, scale and recipe.
-        grouped: from scores as they were kept to those of the present units, of which there are fewer.
+        grouped: function that adds kept scores up to the present units, where these have become larger.
     """
 
     def __init__(self, path: Path, grouped: Callable[[Scores], Scores] = Store.grouped):

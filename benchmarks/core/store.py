@@ -232,7 +232,7 @@ class Store(ABC):
 
     def _train(self, spec: Any, directory: Path) -> None:
         started = time.perf_counter()
-        with training_times.kept(directory), warnings.catch_warnings(record=True) as caught:
+        with training_times.timed(directory), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             fitted = self.fit(spec, directory)
         for part, array in fitted.predictions.items():

@@ -12,7 +12,7 @@ EARLIER = "benchmark-seconds.txt"  # in the folder of a training that was interr
 
 
 @contextmanager
-def kept(directory: Path) -> Iterator[None]:
+def timed(directory: Path) -> Iterator[None]:
     """Keep the seconds of what is done within if it ends by an error or a signal, and left a training to resume."""
     begin = time.perf_counter()
     try:
@@ -41,9 +41,9 @@ def timing(lines: list[dict[str, Any]], history: list[dict[str, Any]]) -> dict[s
     its rest only.
     """
     lines = [line for line in lines if line.get("steps", 0) > 0]
-    if not lines:
+    if not lines or not history:
         return {}
-    steps = history[-1]["step"] / len(history)  # of an epoch
+    steps = history[-1]["step"] / (history[-1]["epoch"] + 1)  # of an epoch
     return {
         "seconds_per_epoch": steps * float(np.median([line["train_seconds"] / line["steps"] for line in lines])),
         "examples_per_second": float(np.median([line["examples_per_second"] for line in lines])),

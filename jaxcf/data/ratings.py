@@ -298,7 +298,7 @@ def find(known: np.ndarray, ids: ArrayLike) -> NDArray[np.int32]:
 
 
 def _find_one(known: np.ndarray, id_: Any, side: str) -> int:
-    if isinstance(id_, Iterable) and not isinstance(id_, str):
+    if isinstance(id_, Iterable) and not isinstance(id_, str) and getattr(id_, "shape", None) != ():
         raise UserError(f"several {side} are named", do="give one id at a time")
     return int(find(known, [id_])[0])
 

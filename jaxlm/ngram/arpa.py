@@ -6,7 +6,6 @@ Logarithms are to base 10. The line end `<eos>` is written as `</s>`. The unigra
 
 import codecs
 import gzip
-import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxfit.caller import warn
 from jaxfit.errors import UserError
 from jaxfit.files.opening import lines_of, open_bytes
 from jaxfit.run_dir.atomic import replacing
@@ -95,10 +95,9 @@ def read(path: Path) -> tuple[NGram, tuple[str, ...]]:
     wrong = wrong_sum(model, SUM_ERROR)
     if wrong is not None:
         history = " ".join(BEGIN.decode() if word == model.eos else words[word] for word in wrong[0])
-        warnings.warn(
+        warn(
             f"the probabilities of the next word sum to {wrong[1]:.4g} after {history!r}, not to 1 ({path}) - its "
-            "perplexity may not be comparable with others'; SRILM renormalises it by ngram -renorm",
-            stacklevel=2,
+            "perplexity may not be comparable with others'; SRILM renormalises it by ngram -renorm"
         )
     return model, words
 

@@ -70,7 +70,9 @@ def of_word(vectors: ArrayLike, vocabulary: Vocabulary, word: str, top: int) -> 
     """
     found = find(vocabulary, word)
     if not np.any(np.asarray(vectors)[found]):
-        raise NotInTraining(f"{word!r} has no vector", do="it is beside no other word in the training text")
+        raise NotInTraining(
+            f"{word!r} has no vector", do="it is zero: training saw the word beside no other, or the file has zeros"
+        )
     ids, cosines = nearest(vectors, found, top)
     return [Neighbour(vocabulary.words[i], float(c)) for i, c in zip(ids, cosines, strict=True)]
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxfit.errors import UserError
 from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
+from jaxfit.wording import quantity
 from jaxlm.trees.paths import Tree
 
 VERSION = 1
@@ -98,7 +99,7 @@ def check(tree: Tree, where: object | None = None) -> None:
     if children.dtype != np.int32 or children.shape[1:] != (2,):
         raise UserError(f"children are {children.dtype}{list(children.shape)}, not int32 [nodes, 2]", where)
     if num_words < 2 or len(children) == 0:
-        raise UserError(f"invalid tree of {len(children)} nodes over {num_words} word(s)", where)
+        raise UserError(f"invalid tree of {len(children)} nodes over {quantity(num_words, 'word')}", where)
     node, side = np.nonzero(children >= 0)
     child = children[node, side]
     if (bad := np.flatnonzero(child >= len(children))).size:

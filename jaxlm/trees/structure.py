@@ -1,12 +1,12 @@
 """The tree of a model as its `Structure`: what all models over a tree share, whatever their options."""
 
 import hashlib
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxfit.caller import warn
 from jaxfit.errors import UserError
 from jaxlm.contract import Structure
 from jaxlm.data.vocabulary import Vocabulary
@@ -36,10 +36,9 @@ def read(name: str, vocabulary: Vocabulary | None = None) -> Tree:
         return tree
     words = _words_of(path)
     if words is None:
-        warnings.warn(
+        warn(
             f"the tree file has no words, and its ids are taken for those of this vocabulary ({name}) - write it "
-            "again: jaxlm tree DIR --out tree.npz",
-            stacklevel=2,
+            "again: jaxlm tree DIR --out tree.npz"
         )
         return tree
     if sorted(words) != sorted(vocabulary.words):

@@ -98,6 +98,7 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
     for several in (model.recommend, model.has_user, model.has_item):
         with pytest.raises(UserError, match="are named - give one id at a time"):
             several([some[0], some[1]])
+    assert model.has_item(np.array(some[0]))
     with pytest.raises(UserError, match="not stars by item"):
         model.recommend(ratings=some)
     with pytest.raises(UserError, match="not a number"):

@@ -63,7 +63,7 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
-    """Draw R from ±1/(2 N_f), zeros for words that are in no window; Q is 0, and b has the words' frequencies.
+    """Draw R from ±1/(2 N_f), zeros for words that are in no window; Q is 0, b has frequencies in windows.
 
     All positions weigh alike at first. The paper says nothing of where training begins.
 

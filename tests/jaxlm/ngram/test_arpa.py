@@ -159,8 +159,9 @@ def test_a_model_that_is_no_distribution_is_read_with_a_warning(tmp_path, change
     path = tmp_path / "lm.arpa"
     assert GOOD.count(change[0]) == 1
     path.write_text(GOOD.replace(*change))
-    with pytest.warns(UserWarning, match=f"the probabilities of the next word {message}"):
+    with pytest.warns(UserWarning, match=f"the probabilities of the next word {message}") as caught:
         arpa.read(path)
+    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize(

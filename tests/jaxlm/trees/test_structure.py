@@ -56,5 +56,6 @@ def test_a_tree_is_read_from_a_folder_for_hubs(tmp_path):
 def test_a_file_without_words_is_read_with_a_warning(tmp_path):
     tree = build.huffman(np.array([9, 5, 2, 1]))
     tree_file.save(tree, tmp_path / "A.npz")
-    with pytest.warns(UserWarning, match=r"the tree file has no words, and its ids are taken for those of"):
+    with pytest.warns(UserWarning, match=r"the tree file has no words, and its ids are taken for those of") as caught:
         np.testing.assert_array_equal(read(str(tmp_path / "A.npz"), OTHER).children, tree.children)
+    assert caught[0].filename == __file__

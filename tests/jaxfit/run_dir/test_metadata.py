@@ -52,7 +52,7 @@ def test_a_training_is_resumed_only_if_asked_for_and_the_same(tmp_path):
     ("model", "resumable", "more"), [("kn", False, {}), ("nplm", True, {}), ("lbl", True, {"solver": "als"})]
 )
 def test_another_model_is_never_replaced(tmp_path, model, resumable, more):
-    with pytest.raises(UserError, match=r"a model is there already: lbl .* - choose another --out, or replace it"):
+    with pytest.raises(UserError, match=r"a model is there already: lbl .* - choose another --out, or add --overwrite"):
         require_free(folder(tmp_path, **more), model, resume=True, resumable=resumable)
 
 

@@ -19,10 +19,10 @@ def write(trained: Trained[Model], out: Path, place: Path, scores: card.Scores |
     """Write the card of a trained model where it is to have one.
 
     Args:
-        trained: The model.
-        out: Its folder.
-        place: Where it is used.
-        scores: On validation and test ratings; None: what the training has recorded.
+        trained: the model.
+        out: its folder.
+        place: where it is used.
+        scores: on validation and test ratings; None: what the training has recorded.
     """
     model = trained.model
     if card.needs_card(trained, out, model.info):

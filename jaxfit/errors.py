@@ -28,9 +28,9 @@ class UserError(Exception):
     """Bad input: a command prints it as one line and ends with exit status 2.
 
     Args:
-        what: What is wrong.
-        where: A file, a line, an option.
-        do: What the user can do about it.
+        what: what is wrong.
+        where: a file, a line, an option.
+        do: what the user can do about it.
     """
 
     def __init__(self, what: str, where: object | None = None, do: str | None = None):

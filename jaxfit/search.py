@@ -27,10 +27,10 @@ class SearchOption(NamedTuple):
     """An option and what is tried of it: values, or numbers from `low` to `high`.
 
     Attributes:
-        option: Its name, "num_features".
-        values: Of a list; () of a range.
-        low: Of a range, as is `high`.
-        whole: Whether only whole numbers are drawn from the range.
+        option: its name, "num_features".
+        values: of a list; () of a range.
+        low: of a range, as is `high`.
+        whole: whether only whole numbers are drawn from the range.
     """
 
     option: str

@@ -19,10 +19,10 @@ def write(trained: Trained[Model | None], out: Path, place: Path, scores: card.S
     """Write the card of a trained model where it is to have one.
 
     Args:
-        trained: The model.
-        out: Its folder.
-        place: Where it is used.
-        scores: On validation and test texts; None: what the training has recorded.
+        trained: the model.
+        out: its folder.
+        place: where it is used.
+        scores: on validation and test texts; None: what the training has recorded.
     """
     model = trained.model
     if model is not None and card.needs_card(trained, out, model.info):
@@ -34,7 +34,7 @@ def text(model: Model, info: Mapping[str, Any], place: Path, first: Iterable[str
     """Return the card of a model that is used in `place`.
 
     Args:
-        first: Commands before those that use it.
+        first: commands before those that use it.
     """
     path, word = shlex.quote(str(place)), shlex.quote(_example(model.vocabulary.words))
     shell, python = [*first, f"jaxlm info {path}"], ["import jaxlm", "", f"model = jaxlm.load({str(place)!r})"]

@@ -43,8 +43,8 @@ class Stopped(Signalled):
     """A signal, with a line that goes on with what was saved and how to go on.
 
     Args:
-        stop: The signal, as it was first raised.
-        said: What the line goes on with.
+        stop: the signal, as it was first raised.
+        said: what the line goes on with.
     """
 
     def __init__(self, stop: KeyboardInterrupt, said: str):
@@ -58,7 +58,7 @@ def add_model(
     """Give a parser the options of a command on a model.
 
     Args:
-        unfinished: Whether there is the option `--unfinished`.
+        unfinished: whether there is the option `--unfinished`.
     """
     parser.set_defaults(run=run)
     parser.add_argument("directory", metavar="DIR", help=about)
@@ -93,10 +93,10 @@ def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = 
     One of several processes ends here and now where it fails.
 
     Args:
-        program: The command's name, in messages.
-        build: Makes the parser.
-        argv: Arguments; None: those of this process, which ends here after an error, a signal or without a reader.
-        cached: Use the persistent compilation cache.
+        program: the command's name, in messages.
+        build: makes the parser.
+        argv: arguments; None: those of this process, which ends here after an error, a signal or without a reader.
+        cached: use the persistent compilation cache.
     """
     try:
         status = _run(program, build, argv, cached)
@@ -197,7 +197,7 @@ def print_answer(args: argparse.Namespace, model: str, answer: dict[str, Any]) -
     """Print what a command says of a trained model as a line of JSON, which first names command, folder and model.
 
     Args:
-        model: The name of its record.
+        model: the name of its record.
     """
     print_json({"command": args.command, "directory": args.directory, "model": model, **answer})
 

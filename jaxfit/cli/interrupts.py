@@ -36,8 +36,8 @@ def one_line(program: str, whole_process: bool) -> Iterator[None]:
     signals that are ignored.
 
     Args:
-        program: The command's name, in the line.
-        whole_process: Whether the process is to end afterwards.
+        program: the command's name, in the line.
+        whole_process: whether the process is to end afterwards.
 
     Returns:
         A context manager, in which the command is to be run.

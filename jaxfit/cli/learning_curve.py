@@ -21,10 +21,10 @@ def draw(history: Sequence[Mapping[str, Any]], title: str, out: Path | str, wher
     """Draw how metrics went from epoch to epoch, and the best epoch on validation.
 
     Args:
-        history: Its epochs, as the journal gives them.
-        title: Of the figure.
-        out: The file; its suffix says in which format.
-        where: The model's folder, for messages.
+        history: its epochs, as the journal gives them.
+        title: of the figure.
+        out: the file; its suffix says in which format.
+        where: the model's folder, for messages.
 
     Raises:
         UserError: There is nothing to draw, no such format, or no matplotlib.

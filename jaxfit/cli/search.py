@@ -52,10 +52,10 @@ def add(parser: Parser, classes: Collection[type], excluded: Collection[str], da
     """Make a parser that has the options of `train` one of `search`, and say how it works.
 
     Args:
-        parser: Of one model.
-        classes: Dataclasses whose fields can be tried, where they are options.
-        excluded: Fields that cannot.
-        data: Options that name training and validation data, for an example.
+        parser: of one model.
+        classes: dataclasses whose fields can be tried, where they are options.
+        excluded: fields that cannot.
+        data: options that name training and validation data, for an example.
     """
     several.leave_out(parser)
     kinds = {
@@ -116,11 +116,11 @@ def run(
     """Search, and print the trials, the best first.
 
     Args:
-        args: Of the command.
-        measure: The validation score.
-        resumable: Whether the engine trains the model.
+        args: of the command.
+        measure: the validation score.
+        resumable: whether the engine trains the model.
         prepare: (options of `train`) -> its training; raises UserError for options that are wrong.
-        read: Reads the data that all trainings have.
+        read: reads the data that all trainings have.
     """
     escape()
     place, plain = output(args, folder=True), several.command(args, "train")  # before the parser is used again

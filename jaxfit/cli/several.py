@@ -51,7 +51,7 @@ def add_own(group: Any, out: str, seeded: bool) -> None:
     """Add the options that such a command has in place of others.
 
     Args:
-        seeded: Whether `train` has no seed.
+        seeded: whether `train` has no seed.
     """
     group.add_argument("--out", metavar="DIR", help=out)
     group.add_argument(
@@ -78,10 +78,10 @@ def training(args: argparse.Namespace, place: Path, resumable: bool, **changed: 
     """Return the options of one of the trainings.
 
     Args:
-        args: Of the command.
-        place: The folder of the model.
-        resumable: Whether the engine trains it; else a model that is there is trained again.
-        **changed: Options that are of this training alone.
+        args: of the command.
+        place: the folder of the model.
+        resumable: whether the engine trains it; else a model that is there is trained again.
+        **changed: options that are of this training alone.
     """
     again = {"resume": True} if resumable else {"overwrite": (place / CONFIG).exists()}
     return argparse.Namespace(**{**vars(args), **(again if args.resuming else {}), "out": str(place), **changed})
@@ -91,8 +91,8 @@ def identity(args: argparse.Namespace, *excluded: str) -> dict[str, Any]:
     """Return what determines the results, as the file holds it: options, and the sha256 of the files that they name.
 
     Args:
-        args: Of the command.
-        *excluded: Names of options that make no difference to the trainings that have ended.
+        args: of the command.
+        *excluded: names of options that make no difference to the trainings that have ended.
     """
     limits = (field.name for cls in (Run, Limits) for field in dataclasses.fields(cls))
     unused = {*_NOT_IDENTITY, *excluded, *limits}
@@ -133,11 +133,11 @@ def open_results(
     """Yield what came of the trainings that ended in an earlier run; after a signal within, say how to go on.
 
     Args:
-        args: Of the command; without `--out` nothing is kept.
-        path: The file, in the folder of the trainings, in which no other process works meanwhile.
-        known: The `identity` of the command.
-        types: What the file has of each training, by name.
-        folders: Of the trainings. Where none is written, nothing is left behind.
+        args: of the command; without `--out` nothing is kept.
+        path: the file, in the folder of the trainings, in which no other process works meanwhile.
+        known: the `identity` of the command.
+        types: what the file has of each training, by name.
+        folders: of the trainings. Where none is written, nothing is left behind.
 
     Raises:
         FolderTaken: There is something that is not to be resumed.
@@ -197,8 +197,8 @@ def save(path: Path, known: Mapping[str, Any], done: Iterable[Mapping[str, Any]]
     """Write the file, which is always whole.
 
     Args:
-        known: As for `open_results`.
-        **more: What else it says.
+        known: as for `open_results`.
+        **more: what else it says.
     """
     with replacing(path) as aside:
         json_text.write(aside, {"options": known, **more, path.stem: list(done)})

@@ -137,11 +137,11 @@ def plan(
     """Read the options, and meet the other processes where there are any.
 
     Args:
-        args: Of the command.
-        config: The model's Config.
-        recipes: As in `jaxfit.registry.Record`.
-        names: The model's parameters.
-        one_thread_up_to: As in `jaxfit.registry.Record`.
+        args: of the command.
+        config: the model's Config.
+        recipes: as in `jaxfit.registry.Record`.
+        names: the model's parameters.
+        one_thread_up_to: as in `jaxfit.registry.Record`.
 
     Raises:
         UserError: An option's value is wrong by itself or does not fit the others.
@@ -170,12 +170,12 @@ def folder(
     """Yield the folder to train in: `place`, or one beside it that takes its place once the model has been trained.
 
     Args:
-        args: Of the command.
-        place: The folder of `--out`.
-        model: The name of the model.
-        files: As for `replacement.choose`.
-        resume: Whether to go on with what is there.
-        resumable: Whether the engine trains the model.
+        args: of the command.
+        place: the folder of `--out`.
+        model: the name of the model.
+        files: as for `replacement.choose`.
+        resume: whether to go on with what is there.
+        resumable: whether the engine trains the model.
 
     Raises:
         UserError: There is a model that is neither to be resumed nor to be replaced, or another training runs there.
@@ -194,8 +194,8 @@ def stoppable(place: Path, work: Path | None) -> Iterator[None]:
     """After a signal within, say what was saved and how to go on.
 
     Args:
-        place: The folder of `--out`.
-        work: The folder in which the training saves its state; None: it cannot be resumed.
+        place: the folder of `--out`.
+        work: the folder in which the training saves its state; None: it cannot be resumed.
     """
     advice = "give the same command with --resume to go on"
     try:
@@ -217,7 +217,7 @@ def print_end(trained: Trained[Any], unit: str) -> None:
     """Print how a training ended, and how long it took.
 
     Args:
-        unit: Of the engine's speed, "words".
+        unit: of the engine's speed, "words".
     """
     if trained.stopped != "done":
         print("stopped after --max-minutes: give the same command with --resume to go on")

@@ -258,8 +258,8 @@ def leave(status: int, line: str = "") -> NoReturn:
     Of several threads that call this, the first decides: it never releases the lock for which the others wait.
 
     Args:
-        status: The exit status.
-        line: What to print before on standard error; nothing if empty.
+        status: the exit status.
+        line: what to print before on standard error; nothing if empty.
     """
     _leaving.acquire()
     try:

@@ -62,10 +62,10 @@ def require(shapes: Any, optimizer: str | None, where: str, row_shards: int = 1)
     Of tables that are split over accelerators, a device must have memory for its part; all are taken to be split.
 
     Args:
-        shapes: Of the parameters, a pytree of `jax.ShapeDtypeStruct`.
-        optimizer: Of a `Recipe`; None for parameters that are not fitted by one.
-        where: The options that decide the shapes, for the message.
-        row_shards: The devices over which tables are split; those of a CPU share its memory.
+        shapes: of the parameters, a pytree of `jax.ShapeDtypeStruct`.
+        optimizer: of a `Recipe`; None for parameters that are not fitted by one.
+        where: the options that decide the shapes, for the message.
+        row_shards: the devices over which tables are split; those of a CPU share its memory.
     """
     leaves = jax.tree.leaves(shapes)
     size, more = _bytes(leaves), 0 if optimizer is None else sum(_memory(leaf, optimizer) for leaf in leaves)

@@ -23,8 +23,8 @@ def bound_programs(what: Hashable, arrays: Any) -> None:
     again in every round.
 
     Args:
-        what: What is trained, but for its arrays.
-        arrays: A pytree of arrays.
+        what: what is trained, but for its arrays.
+        arrays: a pytree of arrays.
     """
     training = what, jax.tree.structure(arrays), tuple(map(np.shape, jax.tree.leaves(arrays)))
     if training not in _kept and len(_kept) >= MAX_TRAININGS:

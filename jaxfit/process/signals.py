@@ -37,7 +37,7 @@ def called(number: int) -> str:
     """Return what people call a signal.
 
     Args:
-        number: The signal's number.
+        number: the signal's number.
 
     Returns:
         "Ctrl-C" or the signal's name, such as "SIGTERM".

@@ -28,13 +28,13 @@ class About(NamedTuple):
     """What the package of a model says of it.
 
     Attributes:
-        shell: Commands that use it.
-        python: A program that loads and uses it.
-        task: Of hubs' names of tasks, the one that fits; None where none does.
-        tags: For hubs, besides the model's name.
-        measures: Name of a score (before any "@") -> hubs' name of the measure, for those that compare models.
-        data: The name of the training data.
-        limits: What it cannot do, and what its folder has of the data.
+        shell: commands that use it.
+        python: a program that loads and uses it.
+        task: of hubs' names of tasks, the one that fits; None where none does.
+        tags: for hubs, besides the model's name.
+        measures: name of a score (before any "@") -> hubs' name of the measure, for those that compare models.
+        data: the name of the training data.
+        limits: what it cannot do, and what its folder has of the data.
     """
 
     shell: list[str]
@@ -88,11 +88,11 @@ def text(record: Record, info: Mapping[str, Any], sizes: Mapping[str, Any], scor
     """Return the card of a trained model.
 
     Args:
-        record: What the model is.
-        info: What `config.json` holds; mappings in it that are not `SHOWN`, as the data, get a section of their own.
-        sizes: The shapes of its parameters.
-        scores: On validation and test data, as far as they are known.
-        about: What its package says of it.
+        record: what the model is.
+        info: what `config.json` holds; mappings in it that are not `SHOWN`, as the data, get a section of their own.
+        sizes: the shapes of its parameters.
+        scores: on validation and test data, as far as they are known.
+        about: what its package says of it.
     """
     sections = {name: value for name, value in info.items() if isinstance(value, Mapping) and name not in SHOWN}
     training = {name: value for name, value in info.items() if name not in (*SHOWN, *sections)}

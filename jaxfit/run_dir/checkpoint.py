@@ -54,10 +54,10 @@ def write(path: Path, arrays: Any, state: dict[str, Any], ready: Callable[[], No
     Of several processes process 0 writes it, and the others receive a copy.
 
     Args:
-        path: The folder.
-        arrays: A pytree of them.
-        state: What `state` is to return.
-        ready: Called when all is written, just before it takes its place.
+        path: the folder.
+        arrays: a pytree of them.
+        state: what `state` is to return.
+        ready: called when all is written, just before it takes its place.
     """
     if processes.leads():
         _write(path, arrays, state, ready)
@@ -105,7 +105,7 @@ def latest(directory: Path, *, warn: bool = True) -> Path | None:
     """Return the newest whole checkpoint, or None.
 
     Args:
-        warn: Whether to warn of every damaged one.
+        warn: whether to warn of every damaged one.
     """
     left = every(directory)
     while left:

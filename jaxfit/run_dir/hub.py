@@ -32,10 +32,10 @@ def export(
     """Write the folder for a hub.
 
     Args:
-        directory: The model's folder, which was found whole.
-        out: The folder to write, new or empty.
-        files: Names of the files that the models of the package write in addition to those of the engine.
-        params: The parameters of a model that has `parameters/`.
+        directory: the model's folder, which was found whole.
+        out: the folder to write, new or empty.
+        files: names of the files that the models of the package write in addition to those of the engine.
+        params: the parameters of a model that has `parameters/`.
         card_of: (what `config.json` is to hold, scores) -> the card.
 
     Raises:

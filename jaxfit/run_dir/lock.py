@@ -19,8 +19,8 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
     prevents nothing.
 
     Args:
-        directory: The folder.
-        doing: What another process does that has locked it, for the message.
+        directory: the folder.
+        doing: what another process does that has locked it, for the message.
 
     Returns:
         A context manager, in which the folder is locked.
@@ -64,7 +64,7 @@ def require_there(path: Path) -> None:
     """Raise a UserError for a path in a folder that this process locked and that has since been removed or renamed.
 
     Args:
-        path: A file or folder that is to be written.
+        path: a file or folder that is to be written.
     """
     folder = Path(os.path.realpath(path.parent)) if _held else path
     for place, descriptor in _held.items():

@@ -42,9 +42,9 @@ def of_model(directory: Path, files: Collection[str], folders: Iterable[str]) ->
     """Return the manifest of a model's folder.
 
     Args:
-        directory: The folder.
-        files: Names of the model's files; those that are there are listed.
-        folders: Those below it that have a manifest and belong to the model.
+        directory: the folder.
+        files: names of the model's files; those that are there are listed.
+        folders: those below it that have a manifest and belong to the model.
     """
     own = [directory / name for name in files]
     own += [directory / name / NAME for name in folders]
@@ -70,9 +70,9 @@ def model_damage(directory: Path, files: Collection[str], *, verify: bool = Fals
     """Say what is wrong with a model's folder; return None where it is whole.
 
     Args:
-        directory: The folder.
-        files: Names of files that must be listed where they are there.
-        verify: Whether to read all files, also if they were found whole before and have not changed since.
+        directory: the folder.
+        files: names of files that must be listed where they are there.
+        verify: whether to read all files, also if they were found whole before and have not changed since.
     """
     try:
         listed = _listed(directory)
@@ -161,7 +161,7 @@ def _changed(directory: Path, listed: dict[str, tuple[str, int | None]], *, read
     """Say which file is the first that is not as listed.
 
     Args:
-        read: Whether files are read, or only their sizes.
+        read: whether files are read, or only their sizes.
     """
     for name, (digest, size) in listed.items():
         try:

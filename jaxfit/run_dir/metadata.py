@@ -86,10 +86,10 @@ def require_types(
     """Raise a UserError where a part of `config.json` has a value that is not of its type, or, unless optional, none.
 
     Args:
-        values: The part.
-        types: By name: classes, and types of tuples and literals.
-        directory: The model's folder.
-        optional: Whether values may be missing.
+        values: the part.
+        types: by name: classes, and types of tuples and literals.
+        directory: the model's folder.
+        optional: whether values may be missing.
     """
     for name, kind in types.items():
         if not (is_of_type(values.get(name), kind) or (optional and name not in values)):
@@ -101,9 +101,9 @@ def write_info(directory: Path, info: dict[str, Any], files: Collection[str]) ->
     """Write `config.json`, and then the manifest: all else that the model has must be there.
 
     Args:
-        directory: The model's folder.
-        info: What `config.json` is to hold.
-        files: Names of the files that the models of the package write in addition to those of the engine.
+        directory: the model's folder.
+        info: what `config.json` is to hold.
+        files: names of the files that the models of the package write in addition to those of the engine.
     """
     begin_changes(directory)
     with replacing(directory / CONFIG) as aside:
@@ -115,7 +115,7 @@ def write_manifest(directory: Path, files: Collection[str]) -> None:
     """Write the manifest of a model's folder.
 
     Args:
-        files: As for `write_info`.
+        files: as for `write_info`.
     """
     listed = manifest.of_model(directory, [CONFIG, *files], [PARAMETERS])
     with replacing(directory / manifest.NAME) as aside:
@@ -144,9 +144,9 @@ def unfinished_training(directory: Path, has_parameters: bool, *, asked: bool) -
     """Return the error that a model's training has not finished.
 
     Args:
-        directory: The model's folder.
-        has_parameters: Whether parameters of a best epoch have been saved.
-        asked: Whether these would have been read.
+        directory: the model's folder.
+        has_parameters: whether parameters of a best epoch have been saved.
+        asked: whether these would have been read.
     """
     if asked:
         advice = "go on with it by --resume; with --max-minutes it saves them when it stops"
@@ -161,10 +161,10 @@ def require_free(directory: Path, model: str, *, resume: bool, resumable: bool =
     Raise UserError where it holds none, but files that one would replace.
 
     Args:
-        directory: The model's folder.
-        model: The name of the model that is to be trained there.
-        resume: Whether to go on with what is there.
-        resumable: Whether the engine trains the model.
+        directory: the model's folder.
+        model: the name of the model that is to be trained there.
+        resume: whether to go on with what is there.
+        resumable: whether the engine trains the model.
     """
     if not has_model(directory):
         for name in (CONFIG, manifest.CARD, manifest.SCORES):  # others may be left by a training that was killed
@@ -189,10 +189,10 @@ class Earlier(NamedTuple):
     """What a training finds of an earlier run.
 
     Attributes:
-        info: What `config.json` holds or, damaged, is to hold again; None where there is nothing to go on with, or only
+        info: what `config.json` holds or, damaged, is to hold again; None where there is nothing to go on with, or only
             checkpoints.
-        whole: Whether all files but checkpoints are as they were written; else they are to be written again.
-        warning: What is damaged, and what will be done about it; None where nothing is.
+        whole: whether all files but checkpoints are as they were written; else they are to be written again.
+        warning: what is damaged, and what will be done about it; None where nothing is.
     """
 
     info: dict[str, Any] | None
@@ -209,11 +209,11 @@ def earlier(
     trained from its newest whole checkpoint, or from the start.
 
     Args:
-        directory: The model's folder.
-        known: The training's identity.
-        files: As for `write_info`.
-        resume: Whether to go on with what is there.
-        fixed: What depends on the number of epochs, which therefore cannot change; None where nothing does.
+        directory: the model's folder.
+        known: the training's identity.
+        files: as for `write_info`.
+        resume: whether to go on with what is there.
+        fixed: what depends on the number of epochs, which therefore cannot change; None where nothing does.
 
     Raises:
         UserError: There is something, but of another training, or it is not to be resumed.

@@ -32,10 +32,10 @@ def folder(
     """Yield the folder to train in, locked: `directory`, or one beside it that takes its place after the training.
 
     Args:
-        directory: The model's folder.
-        model: The name of the model.
-        files, overwrite, resume: As for `choose`.
-        resumable: Whether the engine trains the model.
+        directory: the model's folder.
+        model: the name of the model.
+        files, overwrite, resume: as for `choose`.
+        resumable: whether the engine trains the model.
 
     Raises:
         FolderTaken: There is a model that is neither to be resumed nor to be replaced.
@@ -64,10 +64,10 @@ def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: 
     A training that diverged is replaced without being asked for. With `resume`, what was begun goes on where it was.
 
     Args:
-        directory: The model's folder.
-        files: Names of the files that the models of the package write in addition to those of the engine.
-        overwrite: Whether a model that is there is to be replaced.
-        resume: Whether to go on with a training.
+        directory: the model's folder.
+        files: names of the files that the models of the package write in addition to those of the engine.
+        overwrite: whether a model that is there is to be replaced.
+        resume: whether to go on with a training.
 
     Raises:
         UserError: What is to be replaced is not, or not only, a model.

@@ -48,17 +48,17 @@ def train(
     """Train a model in its folder, from the start or from where an earlier run stopped.
 
     Args:
-        directory: The model's folder.
-        identity: All but the recipe that determines the result, with "model", its name.
-        program: The model as the engine takes it.
-        params: Initial parameters.
-        data: Returns training and validation data; not called where the training is found finished.
-        recipe: How the model is trained.
-        key: Of all random draws of the training.
-        run: Devices, time limits, whether to resume.
-        unit: Of events, as in "words".
-        files: Names of the files that the models of the package write in addition to those of the engine.
-        before: Writes those that the model has.
+        directory: the model's folder.
+        identity: all but the recipe that determines the result, with "model", its name.
+        program: the model as the engine takes it.
+        params: initial parameters.
+        data: returns training and validation data; not called where the training is found finished.
+        recipe: how the model is trained.
+        key: of all random draws of the training.
+        run: devices, time limits, whether to resume.
+        unit: of events, as in "words".
+        files: names of the files that the models of the package write in addition to those of the engine.
+        before: writes those that the model has.
         model: (params, info) -> the trained model; info: as `config.json` holds it.
 
     Raises:

@@ -30,7 +30,7 @@ def add_data(parser: Parser, carves: bool) -> None:
     """Add the documents that a model is trained on, and their vocabulary.
 
     Args:
-        carves: Whether it takes validation documents from the training documents.
+        carves: whether it takes validation documents from the training documents.
     """
     group = parser.add_argument_group("documents (one a line, also gz, bz2, xz; - is standard input)")
     carved = " (default: a twentieth of the training documents, drawn at random)" if carves else ""

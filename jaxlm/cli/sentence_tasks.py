@@ -248,7 +248,7 @@ def _log10(args: argparse.Namespace, model: Model, sentences: Iterable[tuple[str
     An unknown word has its share of `<unk>`, as sentences are compared (`Vocabulary.log_share_of_unknown`).
 
     Args:
-        sentences: Text, and its file and line.
+        sentences: text, and its file and line.
     """
     prepare, known = model_command.reading(args, model).prepare, model.vocabulary.ids
     place: dict[str, int] = {}

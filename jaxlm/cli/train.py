@@ -74,8 +74,8 @@ def _add_text(parser: Parser, carves: bool, tested: bool) -> None:
     """Add the text and its vocabulary.
 
     Args:
-        carves: Whether it takes validation text from the training text.
-        tested: Whether it has a use for test text.
+        carves: whether it takes validation text from the training text.
+        tested: whether it has a use for test text.
     """
     text = parser.add_argument_group("text (plain, one sentence a line, also gz, bz2, xz; - is standard input)")
     text.add_argument(
@@ -160,7 +160,7 @@ def train(args: argparse.Namespace, task: Task, data_of: Callable[[], Texts | Do
     """Train a model in its folder, where very large data are stored, too.
 
     Args:
-        data_of: Reads them.
+        data_of: reads them.
     """
     place, model, plan, structure = task
     with (
@@ -238,9 +238,9 @@ def read(args: argparse.Namespace, model: LanguageModel, carve: bool) -> Texts |
     """Read texts or documents, and print what was read.
 
     Args:
-        args: Of the command.
-        model: The model that is trained.
-        carve: Whether validation text is set aside where none is given.
+        args: of the command.
+        model: the model that is trained.
+        carve: whether validation text is set aside where none is given.
     """
     texts = _read(args, model, carve)
     note(args, *texts.notes, *_trained_on(args))

@@ -69,13 +69,13 @@ def train(
             (`epochs`, `rate=0.01` or by parameter `rate={"*": 0.01, "b": 0.1}`), how ratings are read (`columns`,
             `scale`, `duplicates`), and of models trained by SGD how that is done (`resume`, `devices`, `max_minutes`).
 
-    Warns:
-        UserWarning: the training stopped after `max_minutes`; the model is the best one so far.
-
     Raises:
         UserError: there is no such model or option; ratings or options that the model cannot be trained with; of it
             `FolderTaken`, where `out` holds a model already, and `Diverged`, where a loss is not finite.
         Interrupted: Ctrl-C; where there is `out`, all is saved.
+
+    Warns:
+        UserWarning: the training stopped after `max_minutes`; the model is the best one so far.
     """
     record = REGISTRY.get(model)
     fitting = record.solver(solver)

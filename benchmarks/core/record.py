@@ -101,7 +101,7 @@ def without_text(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def write(path: Path, record: dict[str, Any], markdown: str) -> None:
-    """Write a record and its Markdown table beside it; each is replaced whole."""
+    """Write a record and, in the same folder, its Markdown table; each is replaced whole."""
     write_text(path, json_text.dumps(record, indent=1, ensure_ascii=False) + "\n")
     write_text(path.with_suffix(".md"), markdown)
 

@@ -95,7 +95,7 @@ def test_a_quick_run_compiles_nothing_anew_and_searches_nothing(tiny, monkeypatc
 
 
 def test_models_that_are_compared_have_what_all_have(monkeypatch, tmp_path: Path) -> None:
-    """By the same path, and what is compared beside it; the matrix precision is set for both."""
+    """By the same path, as is what it is compared with; the matrix precision is set for both."""
     general = {"setting": {"model": "x"}, "tables": {"training": {"x": {"words/s": 1.0}}}}
     monkeypatch.setattr(speed, "stores", list)
     monkeypatch.setattr(throughput, "measure", lambda names, **_: dict.fromkeys(names, general))

@@ -9,10 +9,10 @@ Nothing here imports JAX, so that n-gram models do without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -164,6 +164,36 @@ class PredictsWords:
     log_normalizers: Callable[[Any, np.ndarray], np.ndarray | None] | None = None
 
     offers: ClassVar[str] = "next-word probabilities (eval, score, next, sample, complete, rescore)"
+
+
+class Gap(NamedTuple):
+    """A line with a gap, and words that could fill it, as ids.
+
+    Attributes:
+        before, after: the other words of the line, int32 [...], in their order.
+        words: those that could fill it, int32 [n].
+    """
+
+    before: np.ndarray
+    after: np.ndarray
+    words: np.ndarray
+
+
+@dataclass(frozen=True)
+class FillsGaps:
+    """The model says how well a word fits between the words before and after it, by no probability of the line.
+
+    Attributes:
+        scores: (model, gaps, each a `Gap`) -> how well each word fits, float64 [n] of each gap, nats, by which the
+            words of one gap are compared.
+        of_word: whether these are logarithms of probabilities of the words themselves, so that the words which the
+            vocabulary lacks have a share each of that of `<unk>`; not of the words around them, or of ratios.
+    """
+
+    scores: Callable[[Any, Sequence[Gap]], list[np.ndarray]]
+    of_word: bool = False
+
+    offers: ClassVar[str] = "words that fit a gap (complete)"
 
 
 @dataclass(frozen=True)

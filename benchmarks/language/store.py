@@ -17,7 +17,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
 from jaxfit.trainer import Trainer
 from jaxlm import models as registry
-from jaxlm.contract import ByCounting, BySGD, LanguageModel, structure_argument
+from jaxlm.contract import ByCounting, BySGD, LanguageModel, PredictsWords, structure_argument
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.documents.collection import DocumentCorpus
@@ -91,6 +91,11 @@ class Spec:
         if self.tree is None or self.tree_of is not None or self.tree[0] == "random":
             return None
         return self.features or Spec(self.model, seed=self.seed, tree=RANDOM)
+
+
+def predicts_words(spec: Spec) -> bool:
+    """Return whether a model has probabilities of a text; word vectors have none."""
+    return registry.get(spec.model).capability(PredictsWords) is not None
 
 
 class LanguageStore(Store):
@@ -202,7 +207,8 @@ class LanguageStore(Store):
         else:
             trained = train(spec.model, corpus, directory, config=dict(spec.config))
         assert trained.model is not None
-        predictions = {part: trained.model.event_log_probs(getattr(corpus, part)) for part in ("valid", "test")}
+        parts = ("valid", "test") if predicts_words(spec) else ()
+        predictions = {part: trained.model.event_log_probs(getattr(corpus, part)) for part in parts}
         return Outcome(trained.seconds, predictions)
 
     def perplexity(self, spec: Spec, part: str) -> Scores:

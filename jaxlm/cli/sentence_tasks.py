@@ -14,7 +14,7 @@ from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxfit.wording import quantity
 from jaxlm.cli import model_command
-from jaxlm.contract import PredictsWords
+from jaxlm.contract import FillsGaps, PredictsWords
 from jaxlm.data.vocabulary import UNK
 from jaxlm.model_files import load
 from jaxlm.tasks import completion, intervals, rescoring
@@ -37,7 +37,7 @@ def add_complete(parser: Parser) -> None:
     model_command.add(parser, run_complete)
     parser.add_argument("questions", metavar="QUESTIONS", help="CSV: id, sentence with a gap _____, choices")
     parser.add_argument("--answers", metavar="FILE", help="CSV: id, letter of the right choice")
-    parser.add_argument("--mix", metavar="DIR2", help="a second model, whose log-probabilities are added")
+    parser.add_argument("--mix", metavar="DIR2", help="a second model, whose log-probabilities or scores are added")
     weight = parser.add_mutually_exclusive_group()
     weight.add_argument(
         "--weight", type=options.number("--weight", float, high=1), metavar="A",
@@ -83,11 +83,11 @@ def run_complete(args: argparse.Namespace) -> None:
         raise UserError("there is no second model to mix", "--weight, --fit-weight", "name it: --mix DIR2")
     if args.fit_weight and not args.answers:
         raise UserError("the weight is to be fitted without answers", "--fit-weight", "name them: --answers FILE")
-    models, directories = [model_command.model_of(args, PredictsWords)], [args.directory]
-    if args.mix:
-        models.append(load(args.mix, unfinished=args.unfinished, verify=args.verify))
-        models[1].require(PredictsWords, "complete", args.mix)
-        directories.append(args.mix)
+    directories = [args.directory, *filter(None, [args.mix])]
+    models = [load(directory, unfinished=args.unfinished, verify=args.verify) for directory in directories]
+    for directory, model in zip(directories, models, strict=True):
+        if model.record.capability(FillsGaps) is None:
+            model.require(PredictsWords, "complete", directory)
     encoding = model_command.reading(args, models[0]).encoding
     questions = completion.read(args.questions, encoding)
     answers = completion.read_answers(args.answers, questions, encoding) if args.answers else None
@@ -113,7 +113,8 @@ def run_complete(args: argparse.Namespace) -> None:
         if args.mix:
             result["alone"] = [_accuracy(completion.choose(one), answers)["accuracy"] for one in scores]
     for directory, model, unknown in zip(directories, models, result["unknown"], strict=True):
-        model_command.note_fresh_lines(args, model, directory)
+        if model.record.capability(PredictsWords):
+            model_command.note_fresh_lines(args, model, directory)
         if unknown:
             left_out = model.vocabulary.left_out
             whole = (
@@ -135,8 +136,13 @@ def run_complete(args: argparse.Namespace) -> None:
 
 
 def _choice_scores(args: argparse.Namespace, model: Model, questions: list[completion.Question]) -> NDArray[np.float64]:
-    """Return log10 P of each question's sentences, [Q, choices]; their last period is a word where the model has it."""
+    """Return log10 P of each question's sentences, or how well choices fit as `completion.gap_scores`: [Q, choices].
+
+    A sentence's last period is a word where the model has it.
+    """
     apart = "." in model.vocabulary.ids
+    if model.record.capability(FillsGaps):
+        return completion.gap_scores(model, questions, model_command.reading(args, model).prepare, apart)
     filled = ((sentence, q.where) for q in questions for sentence in q.sentences(apart))
     return _log10(args, model, filled).reshape(len(questions), -1)
 

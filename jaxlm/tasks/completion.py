@@ -1,18 +1,29 @@
-"""Sentence completion: which of several words belongs in the gap of a sentence, by the sentence's probability.
+"""Sentence completion: which of several words belongs in the gap of a sentence.
+
+By the sentence's probability, or by how well a model says that the word fits between the others.
 
 Source: Zweig and Burges 2011, The Microsoft Research Sentence Completion Challenge.
 """
 
+from __future__ import annotations
+
 import re
 import string
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
+from jaxfit.wording import quantity
+from jaxlm.contract import FillsGaps, Gap
 from jaxlm.data.tables import rows
+from jaxlm.tasks.evaluate import LN10
+
+if TYPE_CHECKING:
+    from jaxlm.trained_model import Model
 
 GAP = "_____"
 GAPS = re.compile(rf"{GAP}+")  # of five underscores or more
@@ -37,8 +48,11 @@ class Question(NamedTuple):
         Args:
             period_apart: make the period that ends the sentence a word of its own.
         """
-        text = LAST_PERIOD.sub(" .", self.text) if period_apart else self.text
-        return [choice.join(GAPS.split(text)) for choice in self.choices]
+        return [choice.join(self.around(period_apart)) for choice in self.choices]
+
+    def around(self, period_apart: bool = False) -> list[str]:
+        """Return what is before the gap, and what is after it; period_apart: as in `sentences`."""
+        return GAPS.split(LAST_PERIOD.sub(" .", self.text) if period_apart else self.text)
 
 
 def read(path: Source, encoding: str = "utf-8") -> list[Question]:
@@ -97,6 +111,36 @@ def read_answers(path: Source, questions: list[Question], encoding: str = "utf-8
     if missing is not None:
         raise UserError(f"there is no answer to question {missing!r}", path, "give the answers to all questions")
     return np.array([found[question.name] for question in questions], np.int64)
+
+
+def gap_scores(model: Model, questions: list[Question], prepare: Callable[[str], str], period_apart: bool) -> Scores:
+    """Return how well each choice fits its gap by a model that fills gaps: [Q, choices], in units of log10 P.
+
+    Args:
+        model: of the capability `FillsGaps`.
+        questions: with choices of one word.
+        prepare: text -> text as that of the training was.
+        period_apart: as in `Question.sentences`.
+
+    Raises:
+        UserError: a choice is not one word; a word is unknown, where the vocabulary has no `<unk>`.
+    """
+    fills, vocabulary, gaps = model.require(FillsGaps, "complete"), model.vocabulary, []
+    for question in questions:
+        choices = [prepare(choice).split() for choice in question.choices]
+        for choice, words in zip(question.choices, choices, strict=True):
+            if len(words) != 1:
+                what = f"the choice {choice!r} is {quantity(len(words), 'word')}, and {model.name} fills gaps with one"
+                raise UserError(what, question.where, "give one word, or a model of probabilities of sentences")
+        before, after = (
+            model.encode_line(prepare(part).split(), where=question.where) for part in question.around(period_apart)
+        )
+        gaps.append(Gap(before, after, model.encode_line([word for (word,) in choices], where=question.where)))
+    with model.precision():
+        found = np.stack(fills.scores(model, gaps))
+    if fills.of_word and vocabulary.unk is not None:
+        found += vocabulary.log_share_of_unknown * np.stack([gap.words == vocabulary.unk for gap in gaps])
+    return found / LN10
 
 
 def choose(scores: Scores) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ from jaxlm.contract import (
     CarriesState,
     Embeds,
     EncodesDocuments,
+    FillsGaps,
     HasNGrams,
     HasTopics,
     PredictsDocuments,
@@ -45,7 +46,7 @@ CARRYING = [  # with other objectives, and topics, too
 # command, or form of the file -> what it asks for, any of several
 NEEDS = {"eval": (PredictsWords, PredictsDocuments), "score": PredictsWords, "next": PredictsWords,
          "sample": PredictsWords, "features": EncodesDocuments, "topics": HasTopics,
-         "complete": PredictsWords, "rescore": PredictsWords, "neighbours": Embeds, "analogies": Embeds,
+         "complete": (PredictsWords, FillsGaps), "rescore": PredictsWords, "neighbours": Embeds, "analogies": Embeds,
          "similarity": Embeds, "word2vec": Embeds, "word2vec-binary": Embeds,
          "arpa": HasNGrams}  # fmt: skip
 FORMS = ("word2vec", "word2vec-binary", "arpa")

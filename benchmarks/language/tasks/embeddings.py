@@ -23,11 +23,9 @@ from benchmarks.language.tasks.store import NOVELS, PLANTED, Novels, TaskScale, 
 from benchmarks.speed.peers import load, missing
 from jaxfit.devices.cores import cores
 from jaxfit.errors import UserError
-from jaxfit.run_dir.run import Run
 from jaxlm import model_files, word_vectors
 from jaxlm import models as registry
 from jaxlm.tasks import analogies, similarity
-from jaxlm.training import train
 
 OURS, THEIRS, BY_ELEMENT, LONGER = "jaxlm", "gensim", "jaxlm, AdaGrad", "jaxlm, blocks of 32 words"
 # what differs from the recipe of skip-gram and CBOW: steps that are slower, and steps that are faster
@@ -108,12 +106,10 @@ class VectorStore(TaskStore):
 
     def fit(self, spec: Spec, directory: Path) -> Outcome:
         """Train vectors, or go on with a training where a run was interrupted."""
-        recipe, config = self._recipe(spec)
         if isinstance(spec, TheirSpec):
-            return Outcome({"estimate": self._fit_theirs(spec, recipe.epochs, directory)}, {})
-        run = Run(resume=True, show=self.show)
-        trained = train(spec.model, self.corpus, directory, recipe=recipe, config=config, seed=spec.seed, run=run)
-        return Outcome(trained.seconds, {})
+            epochs = self._recipe(spec)[0].epochs
+            return Outcome({"estimate": self._fit_theirs(spec, epochs, directory)}, {})
+        return super().fit(spec, directory)
 
     def _fit_theirs(self, spec: TheirSpec, epochs: int, directory: Path) -> float:
         """Train by gensim and write the vectors; return the seconds that its epochs take."""

@@ -6,6 +6,7 @@ window: the same pairs of words in the same places relative to one another.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxfit.program import Metrics, Program
@@ -61,6 +62,20 @@ def program(config: Config) -> Program:
     return model.program(batch_loss, score, config)
 
 
+def fit_of_words(params: Params, around: np.ndarray, places: np.ndarray, words: np.ndarray) -> Array:
+    """Estimate Σ log P(v | w) over the words v around a gap, for each word w that could fill it: [n], nats.
+
+    It is not normalised.
+
+    Args:
+        around: int32 [m].
+        places: int32 [m], offsets of these from the gap.
+        words: int32 [n].
+    """
+    weighed = model.weights(params, -places) * params.Q[around]  # the gap's place, seen from each word v
+    return params.R[words] @ jnp.sum(weighed, axis=0) + jnp.sum(params.b[around])
+
+
 def cost(config: Config, costs: None = None) -> Cost:
     """Count what a word takes: for each word of its window, products with its vector, the weights, and noise."""
     D, M, J, K = config.num_features, config.block_size, 2 * config.window, config.num_noise
@@ -76,6 +91,6 @@ MODEL = LanguageModel(
     config=Config,
     recipes=model.RECIPES,
     fitting=BySGD(parameters=Params._fields, init=model.init, texts=model.texts, program=program, counts=blocks.counts),
-    capabilities=(Embeds(lambda params: params.R, ("Q",)),),
+    capabilities=(Embeds(lambda params: params.R, ("Q",)), model.fills_gaps(fit_of_words, of_word=False)),
     cost=cost,
 )

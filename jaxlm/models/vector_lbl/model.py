@@ -5,7 +5,7 @@ Differs: all predictions of a block of words share their noise, where the paper 
 the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,6 +16,7 @@ from jax import Array
 
 from jaxfit.program import Metric, Program, Sparse
 from jaxfit.recipe import Recipe, option
+from jaxlm.contract import FillsGaps, Gap
 from jaxlm.models.word2vec import blocks
 from jaxlm.models.word2vec.blocks import Blocks, Data
 from jaxlm.objectives import noise, sampled
@@ -154,6 +155,33 @@ def windows(batch: Blocks, config: Config) -> Array:
     """Return which of the words around each centre its window holds: bool [B, M, J]."""
     left, right = (side.astype(jnp.int32)[..., None] for side in (batch.left, batch.right))
     return blocks.holds(left, right, jnp.array(blocks.offsets(config.window))[None, None])
+
+
+def fills_gaps(fit: Callable[..., Array], of_word: bool) -> FillsGaps:
+    """Return the capability to fill gaps by the words within a window of them.
+
+    Args:
+        fit: (params, around, places, words) -> how well words fit, [n], nats; around: int32 [m], the words around the
+            gap; places: int32 [m], their offsets from it.
+        of_word: as of `FillsGaps`.
+    """
+
+    def scores(model: Any, gaps: Sequence[Gap]) -> list[np.ndarray]:
+        c, found = model.config.window, []
+        for before, after, words in gaps:
+            around = np.concatenate([before[-c:], after[:c]])
+            places = np.concatenate([np.arange(-min(c, len(before)), 0), np.arange(1, 1 + min(c, len(after)))])
+            found.append(np.asarray(fit(model.params, around, places, words), np.float64))
+        return found
+
+    return FillsGaps(scores, of_word)
+
+
+def weights(params: Params, places: np.ndarray) -> Array:
+    """Return the weights c of words at these offsets from the predicted word, [m, N_f], or 1 where they are alike."""
+    if params.c is None:
+        return jnp.ones((1, 1))
+    return params.c[places + len(params.c) // 2 - (places > 0)]  # in the order of `blocks.offsets`
 
 
 def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config) -> Program:

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxfit.program import Metrics, Program
@@ -65,6 +66,18 @@ def program(config: Config) -> Program:
     return model.program(batch_loss, score, config)
 
 
+def fit_of_words(params: Params, around: np.ndarray, places: np.ndarray, words: np.ndarray) -> Array:
+    """Estimate log P(w | words around a gap) of each word w that could fill it: [n], nats, not normalised.
+
+    Args:
+        around: int32 [m].
+        places: int32 [m], offsets of these from the gap.
+        words: int32 [n].
+    """
+    q_hat = jnp.sum(model.weights(params, places) * params.R[around], axis=0) / max(1, len(around))
+    return params.Q[words] @ q_hat + params.b[words]
+
+
 def cost(config: Config, costs: None = None) -> Cost:
     """Count what a word takes: products with a window's weights, the word's vector, and noise."""
     D, M, c, K = config.num_features, config.block_size, config.window, config.num_noise
@@ -81,6 +94,6 @@ MODEL = LanguageModel(
     config=Config,
     recipes=model.RECIPES,
     fitting=BySGD(parameters=Params._fields, init=model.init, texts=model.texts, program=program, counts=blocks.counts),
-    capabilities=(Embeds(lambda params: params.R, ("Q",)),),
+    capabilities=(Embeds(lambda params: params.R, ("Q",)), model.fills_gaps(fit_of_words, of_word=True)),
     cost=cost,
 )

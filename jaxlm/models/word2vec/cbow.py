@@ -15,6 +15,7 @@ from jaxlm.models.word2vec import blocks, model, outputs
 from jaxlm.models.word2vec.blocks import Blocks
 from jaxlm.models.word2vec.model import Config, Params
 from jaxlm.objectives.logistic import softplus
+from jaxlm.objectives.tree import Codes
 from jaxlm.objectives.word_tree import WORD_TREE
 
 
@@ -65,6 +66,20 @@ def program(config: Config) -> Program:
     return model.program(batch_loss, score, config)
 
 
+def fit_of_words(params: Params, around: Array, words: Array, codes: Codes | None, config: Config) -> Array:
+    """Compute how well the mean of the words around a gap predicts each word that could fill it: [n], nats.
+
+    All words of the line are around it, not those of a window alone.
+
+    Args:
+        around: int32 [m].
+        words: int32 [n].
+        codes: of the tree, where there is one.
+    """
+    mean = jnp.sum(params.W[around], axis=0) / max(1, len(around))
+    return outputs.log_odds(params.C, mean[None], words, codes, config)[0]
+
+
 def cost(config: Config, costs: None = None) -> Cost:
     """Count what a word takes: one prediction for each word, from the mean of its window."""
     return model.cost(config, 1, 1)
@@ -78,7 +93,7 @@ MODEL = LanguageModel(
     recipes=model.RECIPES,
     fitting=BySGD(parameters=Params._fields, init=model.init, texts=model.texts, program=program, counts=blocks.counts),
     structures=(WORD_TREE,),
-    capabilities=(Embeds(lambda params: params.W, ("C",)),),
+    capabilities=(Embeds(lambda params: params.W, ("C",)), model.fills_gaps(fit_of_words)),
     cost=cost,
     one_thread_up_to=inf,
 )

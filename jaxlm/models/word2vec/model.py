@@ -1,6 +1,6 @@
 """What skip-gram and CBOW have in common: their configuration, parameters and program."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -13,6 +13,7 @@ from jax import Array
 from jaxfit.program import Program, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
+from jaxlm.contract import FillsGaps, Gap
 from jaxlm.models.word2vec import blocks, outputs
 from jaxlm.models.word2vec.blocks import Blocks, Data
 from jaxlm.objectives import sampled
@@ -87,6 +88,24 @@ def with_noise(batch: Blocks, key: Array, fraction: Array, config: Config) -> Bl
 def touched(batch: Blocks, config: Config) -> Params:
     """Return the rows that a minibatch reads."""
     return Params(batch.words.reshape(-1), outputs.row_ids(blocks.centres(batch, config), batch.aux))
+
+
+def fills_gaps(fit: Callable[..., Array]) -> FillsGaps:
+    """Return the capability to fill gaps.
+
+    Args:
+        fit: (params, around, words, codes, config) -> how well words fit, [n], nats; around: int32 [m], the words
+            around the gap.
+    """
+
+    def scores(model: Any, gaps: Sequence[Gap]) -> list[np.ndarray]:
+        of_tree = None if model.structure is None else codes(model.structure)
+        return [
+            np.asarray(fit(model.params, np.concatenate(gap[:2]), gap.words, of_tree, model.config), np.float64)
+            for gap in gaps
+        ]
+
+    return FillsGaps(scores)
 
 
 def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config) -> Program:

@@ -93,6 +93,25 @@ def nats(C: Array, x: Array, word: Array, aux: Any, config: Any) -> Array:
     return jax.nn.softplus(-C[word] @ x) + share * jnp.sum(jax.nn.softplus(C[aux] @ x))
 
 
+def log_odds(C: Array, x: Array, words: Array, codes: Codes | None, config: Any) -> Array:
+    """Compute how well each of k vectors predicts each of n words: [k, n], nats.
+
+    It is log P(w | x) by a tree. By negative sampling it is x·c_w, which estimates log P(w | x) / (k P_n(w)), where the
+    noise has the probability P_n(w) (Levy and Goldberg 2014).
+
+    Args:
+        C: as in `nats`.
+        x: [k, D].
+        words: int32 [n].
+        codes: of the tree.
+        config: with `Options`.
+    """
+    if codes is None:
+        return x @ C[words].T
+    paths, of_word = padded_paths(codes, words), jax.vmap(nats, (None, None, 0, 0, None))
+    return -jax.vmap(of_word, (None, 0, None, None, None))(C, x, words, paths, config)
+
+
 def row_ids(word: Array, aux: Any) -> Array:
     """Return the rows of C that a minibatch reads: int32 [n], of a block's centres before its noise.
 

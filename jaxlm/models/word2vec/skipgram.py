@@ -18,6 +18,7 @@ from jaxlm.models.word2vec import blocks, model, outputs
 from jaxlm.models.word2vec.blocks import Blocks
 from jaxlm.models.word2vec.model import Config, Params
 from jaxlm.objectives.logistic import softplus
+from jaxlm.objectives.tree import Codes
 from jaxlm.objectives.word_tree import WORD_TREE
 
 
@@ -73,6 +74,20 @@ def program(config: Config) -> Program:
     return model.program(batch_loss, score, config)
 
 
+def fit_of_words(params: Params, around: Array, words: Array, codes: Codes | None, config: Config) -> Array:
+    """Compute Σ log P(v | w) over the words v around a gap, for each word w that could fill it: [n], nats.
+
+    They are predicted from w as in Mikolov et al. 2013a, §4.5: all of the line, not those of a window alone. By
+    negative sampling a number that is the same for all w is left out.
+
+    Args:
+        around: int32 [m].
+        words: int32 [n].
+        codes: of the tree, where there is one.
+    """
+    return jnp.sum(outputs.log_odds(params.C, params.W[words], around, codes, config), axis=1)
+
+
 def cost(config: Config, costs: None = None) -> Cost:
     """Count what a word takes: the words of a window predict, whose products with noise are the same in all windows."""
     return model.cost(config, config.window + 1, 1 + 2 * config.window / config.block_size)
@@ -86,7 +101,7 @@ MODEL = LanguageModel(
     recipes=model.RECIPES,
     fitting=BySGD(parameters=Params._fields, init=model.init, texts=model.texts, program=program, counts=blocks.counts),
     structures=(WORD_TREE,),
-    capabilities=(Embeds(lambda params: params.W, ("C",)),),
+    capabilities=(Embeds(lambda params: params.W, ("C",)), model.fills_gaps(fit_of_words)),
     cost=cost,
     one_thread_up_to=inf,
 )

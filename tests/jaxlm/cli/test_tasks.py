@@ -1,6 +1,7 @@
 """The commands for tasks: `jaxlm analogies | similarity | complete | rescore`, against the models' own numbers."""
 
 import json
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -228,6 +229,26 @@ def test_sentences_are_mixed_by_a_weighted_sum_of_log_probabilities(place, files
     fitted = call_json(*command, "--fit-weight", "--answers", files / "answers.csv")
     assert len(fitted["weights"]) == 2
     assert set(fitted["choices"]) == {"1", "2", "3", "4"}
+
+
+def test_word_vectors_fill_gaps_alone_or_beside_another_model(place, files, call_json, complaint, tmp_path):
+    """Words stand beside words of their own group only."""
+    groups = (["he", "saw", "tea"], ["she", "took", "bread"])
+    text = "".join(f"{' '.join(line)}\n" for group in groups for line in permutations(group)) * 30
+    (tmp_path / "train.txt").write_text(text)
+    (tmp_path / "questions.csv").write_text("1,He _____ tea,took,saw\n2,she took _____,bread,tea\n3,_____ saw,he,she\n")
+    (tmp_path / "answers.csv").write_text("1,b\n2,a\n3,a\n")
+    argv = ["train", "skipgram", "--train", tmp_path / "train.txt", "--out", tmp_path / "m", "--num-features", "8"]
+    assert main([*map(str, argv), "--lower", "--epochs", "40", "--batch-size", "2", "--quiet"]) == 0
+    answers = ["--answers", tmp_path / "answers.csv"]
+    found = call_json("complete", tmp_path / "m", tmp_path / "questions.csv", *answers)
+    assert (found["choices"], found["right"]) == ({"1": "b", "2": "a", "3": "a"}, 3)
+    argv = [tmp_path / "questions.csv", *answers, "--mix", tmp_path / "m", "--weight", "0"]
+    assert call_json("complete", place / "kn", *argv)["right"] == 3
+    (tmp_path / "questions.csv").write_text("1,he saw _____,tea,bread and tea\n")
+    said = complaint("complete", tmp_path / "m", tmp_path / "questions.csv")
+    assert "the choice 'bread and tea' is 3 words, and skipgram fills gaps with one" in said
+    assert "questions.csv, line 1" in said
 
 
 def test_the_last_period_is_a_word_where_the_model_has_it(place, files, call, call_json, tmp_path):

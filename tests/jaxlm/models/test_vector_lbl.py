@@ -12,8 +12,11 @@ import jaxlm
 from jaxfit import tables
 from jaxfit.errors import UserError
 from jaxlm.contract import PredictsWords
+from jaxlm.data.vocabulary import LeftOut, Vocabulary
 from jaxlm.models.vector_lbl import ivlbl, model, vlbl
 from jaxlm.models.word2vec import blocks
+from jaxlm.tasks import completion
+from jaxlm.trained_model import Model
 
 N_W, D, EOS, WINDOW, NOISE = 9, 4, 0, 2, 3
 TEXT = np.random.default_rng(0).integers(0, N_W, 90).astype(np.int32)
@@ -104,3 +107,35 @@ def test_models_are_trained_without_weights_of_positions(module):
     assert model.info["recipe"]["rate"] == {"*": 0.1}
     with pytest.raises(UserError, match=r"no parameter is called 'c' \(--rate\) - use one of R, Q, b"):
         jaxlm.train(module.MODEL.name, lines, rate={"c": 0.02}, **options)
+
+
+@MODELS
+@pytest.mark.parametrize("position_dependent", [True, False])
+def test_words_fit_a_gap_by_the_scores_of_all_predictions_within_a_window(module, position_dependent):
+    """By loops over places: vLBL predicts the word from its window, ivLBL its window's words from the word."""
+    cfg = dataclasses.replace(CONFIG, position_dependent=position_dependent)
+    params = random_params(cfg)
+    vocabulary = Vocabulary(("<eos>", "<unk>", *"abcdefg"), np.zeros(N_W, np.int64), LeftOut(5, 9, "none"))
+    fitted = Model(module.MODEL, vocabulary, cfg, params, {})
+    questions = [
+        completion.Question("1", "a b c _____ d e g", ["f", "a", "zebra"], "q, line 1"),
+        completion.Question("2", "_____ d", ["f", "a", "b"], "q, line 2"),
+        completion.Question("3", "_____", ["f", "a", "b"], "q, line 3"),
+    ]
+    found = completion.gap_scores(fitted, questions, str, period_apart=False) * np.log(10)
+    whole = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
+    for question, scores in zip(questions, found, strict=True):
+        words = question.text.split()
+        gap, ids = words.index("_____"), [vocabulary.ids.get(word, vocabulary.unk) for word in words]
+        for choice, score in zip(question.choices, scores, strict=True):
+            w, q_hats, expected = vocabulary.ids.get(choice, vocabulary.unk), [], 0.0
+            for t in range(len(words)):
+                if t != gap and abs(t - gap) <= WINDOW:
+                    offset = gap - t if module is ivlbl else t - gap  # of the word that predicts
+                    c = whole.c[(-2, -1, 1, 2).index(offset)] if position_dependent else np.ones(D)
+                    q_hats.append(c * whole.R[ids[t]])
+                    expected += (c * whole.R[w]) @ whole.Q[ids[t]] + whole.b[ids[t]]
+            if module is vlbl:
+                q_hat = sum(q_hats) / max(1, len(q_hats))
+                expected = np.sum(q_hat * whole.Q[w]) + whole.b[w] - np.log(5) * (choice == "zebra")
+            assert score == pytest.approx(expected, rel=1e-5, abs=1e-5)

@@ -13,7 +13,7 @@ import jaxlm.cli.main
 from jaxfit import tables
 from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Run
-from jaxlm.contract import PredictsWords
+from jaxlm.contract import FillsGaps, Gap, PredictsWords
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models.word2vec import blocks, cbow, model, outputs, skipgram
@@ -327,3 +327,45 @@ def test_gradients_have_the_type_of_the_parameters(module, options):
     read, batch = blocks.read(params, batch, module.program(cfg))
     gradient = jax.grad(lambda read: jnp.sum(module.per_block(read, batch, cfg)))(read)
     assert {x.dtype for x in gradient} == {jnp.dtype(jnp.bfloat16)}
+
+
+@MODELS
+def test_words_fit_a_gap_by_what_negative_sampling_learns(module):
+    """Skip-gram predicts all other words of the line from the word, CBOW the word from their mean."""
+    cfg = config()
+    params = random_params(cfg)
+    W, C = (np.asarray(x, np.float64) for x in params)
+    fitted = Model(module.MODEL, None, cfg, params, {})
+    gaps = [
+        Gap(np.array([1, 2, 2, 5]), np.array([7]), np.array([3, 1, 8])),
+        Gap(np.zeros(0, np.int32), np.array([4]), np.array([6])),
+    ]
+    found = module.MODEL.capability(FillsGaps).scores(fitted, gaps)
+    for gap, scores in zip(gaps, found, strict=True):
+        around = [*gap.before, *gap.after]
+        for w, score in zip(gap.words, scores, strict=True):
+            if module is skipgram:
+                expected = sum(W[w] @ C[v] for v in around)
+            else:
+                expected = sum(W[v] for v in around) @ C[w] / len(around)
+            assert score == pytest.approx(expected, rel=1e-5)
+
+
+def test_by_a_tree_words_fit_a_gap_by_probabilities():
+    """Skip-gram's are of the word beside the gap, CBOW's of the word in it: both sum to one over all words."""
+    cfg = config(objective="tree")
+    every, one = np.arange(N_W), np.array([4])
+    for module, gaps in (
+        (skipgram, [Gap(np.array([v]), np.zeros(0, np.int32), one) for v in every]),
+        (cbow, [Gap(one, np.array([2]), every)]),
+    ):
+        fitted = Model(module.MODEL, None, cfg, random_params(cfg), {}, TREE)
+        scores = np.concatenate(module.MODEL.capability(FillsGaps).scores(fitted, gaps))
+        assert len(scores) == N_W
+        assert np.std(scores) > 0.1
+        assert np.exp(scores).sum() == pytest.approx(1, abs=1e-5)
+    both = Gap(np.array([3, 5]), np.array([3]), one)
+    apart = [Gap(np.array([v]), np.zeros(0, np.int32), one) for v in (3, 5, 3)]
+    fitted = Model(skipgram.MODEL, None, cfg, random_params(cfg), {}, TREE)
+    together, *each = skipgram.MODEL.capability(FillsGaps).scores(fitted, [both, *apart])
+    assert together == pytest.approx(sum(each), rel=1e-5)

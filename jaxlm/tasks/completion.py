@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
-from jaxfit.wording import quantity
 from jaxlm.contract import FillsGaps, Gap
 from jaxlm.data.tables import rows
 from jaxlm.tasks.evaluate import LN10
@@ -116,31 +115,36 @@ def read_answers(path: Source, questions: list[Question], encoding: str = "utf-8
 def gap_scores(model: Model, questions: list[Question], prepare: Callable[[str], str], period_apart: bool) -> Scores:
     """Return how well each choice fits its gap by a model that fills gaps: [Q, choices], in units of log10 P.
 
+    That of a choice of several words is the mean of theirs.
+
     Args:
         model: of the capability `FillsGaps`.
-        questions: with choices of one word.
+        questions: what is asked.
         prepare: text -> text as that of the training was.
         period_apart: as in `Question.sentences`.
 
     Raises:
-        UserError: a choice is not one word; a word is unknown, where the vocabulary has no `<unk>`.
+        UserError: a word is unknown, where the vocabulary has no `<unk>`.
     """
-    fills, vocabulary, gaps = model.require(FillsGaps, "complete"), model.vocabulary, []
+    fills, unk = model.require(FillsGaps, "complete"), model.vocabulary.unk
+    share = model.vocabulary.log_share_of_unknown if fills.of_word else 0.0
+    gaps, lengths = [], []
     for question in questions:
-        choices = [prepare(choice).split() for choice in question.choices]
-        for choice, words in zip(question.choices, choices, strict=True):
-            if len(words) != 1:
-                what = f"the choice {choice!r} is {quantity(len(words), 'word')}, and {model.name} fills gaps with one"
-                raise UserError(what, question.where, "give one word, or a model of probabilities of sentences")
-        before, after = (
-            model.encode_line(prepare(part).split(), where=question.where) for part in question.around(period_apart)
-        )
-        gaps.append(Gap(before, after, model.encode_line([word for (word,) in choices], where=question.where)))
+
+        def ids(text: str, where: str = question.where) -> NDArray[np.int32]:
+            return model.encode_line(prepare(text).split(), where=where)
+
+        words = [ids(choice) for choice in question.choices]
+        before, after = map(ids, question.around(period_apart))
+        gaps.append(Gap(before, after, np.concatenate(words)))
+        lengths.append([len(each) for each in words])
     with model.precision():
-        found = np.stack(fills.scores(model, gaps))
-    if fills.of_word and vocabulary.unk is not None:
-        found += vocabulary.log_share_of_unknown * np.stack([gap.words == vocabulary.unk for gap in gaps])
-    return found / LN10
+        of_words = fills.scores(model, gaps)
+    totals = [
+        np.add.reduceat(scores + share * (gap.words == unk), np.cumsum([0, *sizes[:-1]])) / sizes
+        for gap, scores, sizes in zip(gaps, of_words, lengths, strict=True)
+    ]
+    return np.stack(totals) / LN10
 
 
 def choose(scores: Scores) -> NDArray[np.int64]:

@@ -118,24 +118,33 @@ def test_words_fit_a_gap_by_the_scores_of_all_predictions_within_a_window(module
     vocabulary = Vocabulary(("<eos>", "<unk>", *"abcdefg"), np.zeros(N_W, np.int64), LeftOut(5, 9, "none"))
     fitted = Model(module.MODEL, vocabulary, cfg, params, {})
     questions = [
-        completion.Question("1", "a b c _____ d e g", ["f", "a", "zebra"], "q, line 1"),
+        completion.Question("1", "a b c _____ d e g", ["f", "a b", "zebra"], "q, line 1"),
         completion.Question("2", "_____ d", ["f", "a", "b"], "q, line 2"),
         completion.Question("3", "_____", ["f", "a", "b"], "q, line 3"),
     ]
     found = completion.gap_scores(fitted, questions, str, period_apart=False) * np.log(10)
     whole = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
+
+    def fit(w, around):
+        """Of one word, from the offsets and ids of those around it."""
+        q_hats, of_pairs = [], 0.0
+        for offset, v in around:
+            place = -offset if module is ivlbl else offset  # of the word that predicts, from the other
+            c = whole.c[(-2, -1, 1, 2).index(place)] if position_dependent else np.ones(D)
+            q_hats.append(c * whole.R[v])
+            of_pairs += (c * whole.R[w]) @ whole.Q[v] + whole.b[v]
+        if module is ivlbl:
+            return of_pairs
+        q_hat = sum(q_hats) / max(1, len(q_hats))
+        return np.sum(q_hat * whole.Q[w]) + whole.b[w] - np.log(5) * (w == vocabulary.unk)
+
+    def ids(words):
+        return [vocabulary.ids.get(word, vocabulary.unk) for word in words]
+
     for question, scores in zip(questions, found, strict=True):
         words = question.text.split()
-        gap, ids = words.index("_____"), [vocabulary.ids.get(word, vocabulary.unk) for word in words]
+        gap = words.index("_____")
+        around = [(t - gap, v) for t, v in enumerate(ids(words)) if 0 < abs(t - gap) <= WINDOW]
         for choice, score in zip(question.choices, scores, strict=True):
-            w, q_hats, expected = vocabulary.ids.get(choice, vocabulary.unk), [], 0.0
-            for t in range(len(words)):
-                if t != gap and abs(t - gap) <= WINDOW:
-                    offset = gap - t if module is ivlbl else t - gap  # of the word that predicts
-                    c = whole.c[(-2, -1, 1, 2).index(offset)] if position_dependent else np.ones(D)
-                    q_hats.append(c * whole.R[ids[t]])
-                    expected += (c * whole.R[w]) @ whole.Q[ids[t]] + whole.b[ids[t]]
-            if module is vlbl:
-                q_hat = sum(q_hats) / max(1, len(q_hats))
-                expected = np.sum(q_hat * whole.Q[w]) + whole.b[w] - np.log(5) * (choice == "zebra")
+            expected = np.mean([fit(w, around) for w in ids(choice.split())])
             assert score == pytest.approx(expected, rel=1e-5, abs=1e-5)

@@ -20,7 +20,7 @@ from jaxfit.program import Mean, Metric, Metrics, Program, Ragged
 from jaxfit.tables import rows_of
 from jaxlm.contract import PredictsWords
 from jaxlm.data import next_words
-from jaxlm.data.contexts import Text, gather_contexts, text_of
+from jaxlm.data.contexts import NO_WORD, Text, gather_contexts, text_of, without_history
 from jaxlm.data.next_words import Following, NextWords
 from jaxlm.objectives import output
 from jaxlm.objectives.softmax import sum_log_normalizer
@@ -219,6 +219,10 @@ def predicts_from_context(
 ) -> PredictsWords:
     """Return the capability to predict words; events are scored by the model's program.
 
+    Where a line begins afresh, though contexts ran on across lines in training, there is a line end before it and no
+    word before that, whose vector is zeros: as predictions are nearly as good as with the lines before, while those
+    from several line ends, which training never saw, are worse.
+
     Args:
         log_prob: (params, context: int32 [c], oldest first, config) -> [N_w], nats; what a model's structure gives for
             a prediction comes in addition, by name. It is compiled once for all models of equal config and sizes.
@@ -227,8 +231,9 @@ def predicts_from_context(
     compiled = jax.jit(log_prob, static_argnums=2)
 
     def of_history(model: Model, history: np.ndarray) -> np.ndarray:
-        padded = np.concatenate([np.full(model.config.context_size, model.vocabulary.eos, np.int32), history])
-        context = jnp.asarray(padded[len(history) :], jnp.int32)
+        eos, c = model.vocabulary.eos, model.config.context_size
+        before = np.full(c - 1, NO_WORD if model.config.across_lines else eos)
+        context = jnp.asarray(np.concatenate([before, [eos], history])[len(history) :], jnp.int32)
         return np.asarray(compiled(model.params, context, model.config, **of_structure(model, history)))
 
     def log_normalizers(model: Model, ids: np.ndarray) -> np.ndarray | None:
@@ -251,6 +256,8 @@ def _scores(model: Model, ids: np.ndarray, config: Any, score: Callable[..., jax
     if isinstance(config, output.Options):
         config = output.exact(config)
     fitting: Any = model.record.fitting
-    program = fitting.program(config)
-    scored = fit.scores(replace(program, score=score or program.score), model.params, model.texts(config)(ids))
+    program, data = fitting.program(config), model.texts(config)(ids)
+    if model.config.across_lines and not config.across_lines:
+        data = without_history(data)
+    scored = fit.scores(replace(program, score=score or program.score), model.params, data)
     return scored.astype(np.float64)

@@ -178,7 +178,6 @@ def run_score(args: argparse.Namespace) -> None:
 
     ids = encode_pieces(pieces(), model.vocabulary).ids
     model_command.note_unknown(args, model, (word.decode() for word in seen))
-    model_command.note_fresh_lines(args, model, args.directory)
     log_probs = model.event_log_probs(ids, fresh_lines=True) / LN10
     scores = line_log_probs(log_probs, ids, model.vocabulary.eos)
     rows = _rows(model, words, ids, log_probs) if args.words else []

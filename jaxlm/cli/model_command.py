@@ -63,13 +63,6 @@ def note_unknown(args: argparse.Namespace, model: Model, words: Iterable[str]) -
         command.note(args, f"{what} as {UNK}: {shown}")
 
 
-def note_fresh_lines(args: argparse.Namespace, model: Model, directory: str) -> None:
-    """Say where lines begin afresh though contexts ran on across them in training, which was of no such contexts."""
-    if getattr(model.config, "across_lines", False):
-        what = f"{directory} was trained on contexts across lines, and here each line begins afresh"
-        command.note(args, f"{what}: train with --no-context-across-lines for better first words")
-
-
 def model_of(args: argparse.Namespace, needed: type[Capability] | None = None) -> Model:
     """Load the model that a command names; raises UserError where it has not the capability that is needed."""
     model = load(args.directory, unfinished=args.unfinished, verify=args.verify)

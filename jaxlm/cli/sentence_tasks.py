@@ -113,8 +113,6 @@ def run_complete(args: argparse.Namespace) -> None:
         if args.mix:
             result["alone"] = [_accuracy(completion.choose(one), answers)["accuracy"] for one in scores]
     for directory, model, unknown in zip(directories, models, result["unknown"], strict=True):
-        if model.record.capability(PredictsWords):
-            model_command.note_fresh_lines(args, model, directory)
         if unknown:
             left_out = model.vocabulary.left_out
             whole = (
@@ -194,7 +192,6 @@ def run_rescore(args: argparse.Namespace) -> None:
     words = [[rescoring.without(h.text.split(), noise) for h in hypotheses] for hypotheses in lists.values()]
     flat = zip((w for one in words for w in one), (h.where for one in lists.values() for h in one), strict=True)
     log10 = _log10(args, model, ((" ".join(w), where) for w, where in flat))
-    model_command.note_fresh_lines(args, model, args.directory)
     ends = np.cumsum([len(one) for one in words])[:-1]
     tables = [
         rescoring.features(one, scores) for one, scores in zip(lists.values(), np.split(log10, ends), strict=True)

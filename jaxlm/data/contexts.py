@@ -1,6 +1,6 @@
 """Training examples of neural models: a context of word ids and the word that follows, gathered from a text."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +8,8 @@ import numpy as np
 
 from jaxfit.errors import UserError
 from jaxfit.minibatches.bucketing import capacity_step
+
+NO_WORD = np.int32(np.iinfo(np.int32).max)  # the id where a context has no word, past those of all vocabularies
 
 
 class Text(NamedTuple):
@@ -18,12 +20,15 @@ class Text(NamedTuple):
             share a compiled program; of a memory-mapped text the events alone.
         events: int32 scalar, the number of events; an array, since a static number would compile for each length.
         eos: int32 scalar, the id of the line end.
+        before: int32 scalar, where contexts do not run on across line ends, the id of what comes before the end of the
+            line before: `<eos>`, or `NO_WORD`.
         topics: float32 [capacity, K], of models that have them: the mixture of topics before each event.
     """
 
     words: jax.Array
     events: jax.Array | np.int32
     eos: jax.Array | np.int32
+    before: jax.Array | np.int32
     topics: jax.Array | None = None
 
 
@@ -39,7 +44,24 @@ def text_of(ids: np.ndarray, eos: int, topics: np.ndarray | None = None) -> Text
     missing = 0 if isinstance(ids, np.memmap) else capacity_step(len(ids)) - len(ids)
     words = ids if isinstance(ids, np.memmap) else np.pad(ids, (0, missing), constant_values=eos)
     topics = None if topics is None else np.pad(topics, ((0, missing), (0, 0)))
-    return Text(jax.device_put(words), np.int32(len(ids)), np.int32(eos), jax.device_put(topics))
+    return Text(jax.device_put(words), np.int32(len(ids)), np.int32(eos), np.int32(eos), jax.device_put(topics))
+
+
+def without_history(data: Any) -> Any:
+    """Return a text, or a model's data of one, in which lines that begin afresh have no word before a line end."""
+    if isinstance(data, Text):
+        return data._replace(before=NO_WORD)
+    return data._replace(text=without_history(data.text))
+
+
+def vectors_of(R: jax.Array, context: jax.Array) -> jax.Array:
+    """Look up the vectors of the words of contexts, [..., c, N_f]: zeros where there is no word.
+
+    Args:
+        R: [N_w, N_f].
+        context: int32 [..., c].
+    """
+    return R.at[context].get(mode="fill", fill_value=0)
 
 
 @jax.named_scope("context")
@@ -52,14 +74,15 @@ def gather_contexts(
         text: the events; before the first one, contexts have line ends.
         index: int32 [B], positions of events in the text.
         context_size: c.
-        across_lines: whether contexts continue across line ends, as in the thesis; otherwise every context word
-            from before the current line is `<eos>`.
+        across_lines: whether contexts continue across line ends, as in the thesis; otherwise what comes before the end
+            of the line before is `text.before`.
     """
     place = index[:, None] + jnp.arange(-context_size, 0)[None, :]
     contexts = jnp.where(place < 0, text.eos, text.words[jnp.maximum(place, 0)])
     if not across_lines:
         ended = jax.lax.cummax((contexts == text.eos).astype(jnp.int8), axis=1, reverse=True)
-        contexts = jnp.where(ended == 1, text.eos, contexts)
+        earlier = jnp.pad(ended[:, 1:], ((0, 0), (0, 1)))  # than a line end of the context
+        contexts = jnp.where(earlier == 1, text.before, contexts)
     return contexts, text.words[index]
 
 

@@ -30,6 +30,7 @@ from jaxlm.context_model import (
     texts,
 )
 from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.data.contexts import vectors_of
 from jaxlm.data.next_words import expected
 from jaxlm.objectives import free_energy
 from jaxlm.objectives.base_rates import log_base_rates
@@ -112,7 +113,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
 @jax.named_scope("context")
 def hidden_input(params: Params, context: Array) -> Array:
     """Compute what a context gives the hidden units, b_h + Σ_{i<n} r_{w_i} W_i: int32[..., c] -> [..., N_h]."""
-    a = jnp.einsum("...if,ifh->...h", params.R[context], params.W[:-1])
+    a = jnp.einsum("...if,ifh->...h", vectors_of(params.R, context), params.W[:-1])
     return a + jnp.broadcast_to(params.b_h, a.shape)
 
 

@@ -28,6 +28,7 @@ from jaxlm.context_model import (
     texts,
 )
 from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.data.contexts import vectors_of
 from jaxlm.data.next_words import expected
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
@@ -106,7 +107,7 @@ def predicted_vector(params: Params, context: Array, topics: Array | None = None
         context: int32 [..., c].
         topics: [..., K], their mixture θ, where there are some.
     """
-    return _combined(params, params.R[context], topics)
+    return _combined(params, vectors_of(params.R, context), topics)
 
 
 @jax.named_scope("prediction")

@@ -29,6 +29,7 @@ from jaxlm.context_model import (
     texts,
 )
 from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.data.contexts import vectors_of
 from jaxlm.models import lbl
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
@@ -148,19 +149,19 @@ def log_prob(params: Params, context: Array, config: Config, children: Array | N
         context: int32 [c].
         children: of the tree, if any.
     """
-    r_hat = predicted_vector(params, params.R[context], None, config)
+    r_hat = predicted_vector(params, vectors_of(params.R, context), None, config)
     return output.log_prob(params.R, params.b, params.head, r_hat, config, children)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
-    r_hat = _predicted(params, params.R[batch.context], None, config)
+    r_hat = _predicted(params, vectors_of(params.R, batch.context), None, config)
     return output.nats(params.R, params.b, params.head, r_hat, batch.word, batch.aux, config)
 
 
 def log_normalizer(params: Params, batch: Batch, config: Config) -> Array:
     """Compute log Z of each example's scores, [B], in nats, no dropout; near 0 after noise-contrastive estimation."""
-    r_hat = _predicted(params, params.R[batch.context], None, config)
+    r_hat = _predicted(params, vectors_of(params.R, batch.context), None, config)
     return output.log_normalizer(params.R, params.b, params.head, r_hat)
 
 

@@ -23,6 +23,7 @@ from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import rows_of
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.data.contexts import vectors_of
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.word_tree import WORD_TREE
@@ -139,7 +140,7 @@ def log_prob(params: Params, context: Array, config: Config, children: Array | N
         context: int32 [c].
         children: of the tree, if any.
     """
-    z = last_layer(params, params.R[context], None, config)
+    z = last_layer(params, vectors_of(params.R, context), None, config)
     return output.log_prob(params.U, params.b, params.head, z, config, children)
 
 
@@ -151,7 +152,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 def last_layers(params: Params, context: Array, keys: Array | None, config: Config) -> Array:
     """Apply `last_layer` to each context of a minibatch: int32 [B, c] -> [B, N_h], or [B, N_h + N_x] if direct."""
-    return _last_layers(params, params.R[context], keys, config)
+    return _last_layers(params, vectors_of(params.R, context), keys, config)
 
 
 def _last_layers(params: Params, vectors: Array, keys: Array | None, config: Config) -> Array:

@@ -26,6 +26,7 @@ from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.data.contexts import vectors_of
 from jaxlm.objectives.base_rates import log_base_rates
 
 AT_ONCE = 1  # contexts of a block on a CPU, where two took five times as long
@@ -90,7 +91,7 @@ def energies(params: Params, context: Array) -> Array:
     Args:
         context: int32 [c].
     """
-    x = params.R[context].reshape(-1)
+    x = vectors_of(params.R, context).reshape(-1)
     energy = jax.vmap(lambda r, b: -(params.v @ jnp.tanh(params.d + params.H @ x + params.G @ r)) - b)
     return energy(params.R, params.b)
 
@@ -123,7 +124,7 @@ def batch_loss(
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context) of each example, [B], in nats."""
-    of_context = params.d[None] + params.R[batch.context].reshape(len(batch.word), -1) @ params.H.T
+    of_context = params.d[None] + vectors_of(params.R, batch.context).reshape(len(batch.word), -1) @ params.H.T
     of_words = params.R @ params.G.T
     of_word = -(jnp.tanh(of_context + of_words[batch.word]) @ params.v) - params.b[batch.word]
     return log_normalizers(params.v, params.b, of_context, of_words) + of_word

@@ -77,6 +77,20 @@ def test_distributions_sum_to_one_and_are_what_texts_are_scored_by(case, place, 
     assert np.std(expected) > 0.1
 
 
+@of([case for case in PREDICTING if hasattr(case.record.config, "context_size")])
+def test_before_a_line_that_begins_afresh_is_a_line_end_and_before_it_no_word(case, place, trained):
+    """Of models trained across lines: as after words whose vectors are zeros."""
+    model = case.load(trained(case))
+    if case.record.capability(CarriesState) or hasattr(model.config, "group_lines") or not model.config.across_lines:
+        pytest.skip("it also remembers words before its context, or was trained on such lines")
+    R, c = np.array(model.params.R), model.config.context_size
+    R[model.vocabulary.ids["tea"]] = 0
+    model = dataclasses.replace(model, params=model.params._replace(R=R))
+    expected = model.log_prob([*["tea"] * (c - 1), "<eos>"])
+    np.testing.assert_allclose(model.log_prob([]), expected, rtol=1e-4, atol=1e-5)
+    assert np.any(np.abs(model.log_prob(["<eos>"] * c) - expected) > 1e-4)
+
+
 @pytest.mark.parametrize("case", CARRYING)
 def test_a_state_carried_from_word_to_word_predicts_as_the_whole_history_does(case, place, tmp_path):
     """A random text with line ends; a state that has been advanced can be advanced again."""

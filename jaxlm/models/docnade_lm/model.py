@@ -32,6 +32,7 @@ from jaxfit.registry import Cost
 from jaxfit.tables import rows_of
 from jaxlm.context_model import PERPLEXITY, of_structure
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
+from jaxlm.data.contexts import NO_WORD, vectors_of, without_history
 from jaxlm.data.documents.ordered import running_sums
 from jaxlm.models import nplm
 from jaxlm.models.docnade_lm.documents import Batch, costs, gather, num_documents, num_events, texts
@@ -116,7 +117,7 @@ def log_prob(params: Params, context: Array, document: Array, config: Config, ch
         config: of the model.
         children: of the tree, where there is one.
     """
-    z = last_layer(params, params.R[context], document, None, config)
+    z = last_layer(params, vectors_of(params.R, context), document, None, config)
     return output.log_prob(params.U, params.b, params.head, z, config, children)
 
 
@@ -194,7 +195,7 @@ def event_normalizers(params: Params, batch: Batch, config: Config) -> Array:
 
 def _of_batch(params: Params, batch: Batch, config: Config) -> Array:
     rows = params.W[jnp.maximum(batch.word, 0)]
-    return _last_layers(params, params.R[batch.context], rows, batch, None, config)
+    return _last_layers(params, vectors_of(params.R, batch.context), rows, batch, None, config)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
@@ -215,7 +216,8 @@ def program(config: Config) -> Program:
 def of_history(model: Model, history: np.ndarray) -> np.ndarray:
     """Compute log P of every word after a history, int32 [n], of one line, the document's first: [N_w], nats."""
     config, eos = model.config, model.vocabulary.eos
-    padded = np.concatenate([np.full(config.context_size, eos), history]).astype(np.int32)
+    before = np.full(config.context_size - 1, NO_WORD if config.across_lines else eos)
+    padded = np.concatenate([before, [eos], history]).astype(np.int32)
     earlier = np.full(capacity_step(len(history)), -1, np.int32)  # compiled for few lengths
     earlier[: len(history)] = history
     given = of_structure(model, history)
@@ -246,6 +248,8 @@ def _by_event(model: Model, ids: np.ndarray, config: Config, score: Callable[...
         return np.zeros(0)
     config = output.exact(config)
     data = model.texts(config)(ids)
+    if model.config.across_lines and not config.across_lines:
+        data = without_history(data)
     many = max(1, min(DOCUMENTS, EVENTS // int(costs(data).max())))
     events = np.add.reduceat(costs(data), np.arange(0, num_documents(data), many))  # of some documents each
     capacity, found = capacity_step(events.max()), []

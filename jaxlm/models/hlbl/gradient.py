@@ -17,6 +17,7 @@ from jax import Array, lax
 from jaxfit.devices.platform import platform
 from jaxfit.row_products import dots
 from jaxfit.tables import Head, Outer, Part, Rows, Weights, zero_after
+from jaxlm.data.contexts import vectors_of
 from jaxlm.models.hlbl.batch import Batch
 from jaxlm.objectives.tree_tiles import TILE, Tiles, decide, weighted_rows
 
@@ -49,7 +50,7 @@ def forward(weights: Sequence[Weights], batch: Batch, mask: Array | None, num_ho
     """
     R, C, Q, b = weights
     with jax.named_scope("prediction"):
-        read = R.scale * R.value.at[batch.context].get(mode="clip")
+        read = R.scale * vectors_of(R.value, batch.context)
         r_hat = _predicted(C.value, read)
     if mask is not None:
         r_hat *= mask

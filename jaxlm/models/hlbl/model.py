@@ -22,7 +22,7 @@ from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
 from jaxlm.context_model import PERPLEXITY, combined, predicts_from_context
 from jaxlm.contract import BySGD, Embeds, LanguageModel
-from jaxlm.data.contexts import text_of
+from jaxlm.data.contexts import text_of, vectors_of
 from jaxlm.models.hlbl import gradient as hlbl_gradient
 from jaxlm.models.hlbl import tree as hlbl_tree
 from jaxlm.models.hlbl.batch import Batch, Data, costs, gather, make_data, num_examples
@@ -158,7 +158,7 @@ def touched(batch: Batch, config: Config) -> Params:
 
 def log_prob(params: Params, context: Array, children: Array, num_words: int) -> Array:
     """Compute log P(w | context) for every word: float[N_w], nats (Eq. 4.4-4.6)."""
-    r_hat = combined(params.C, params.R[context])
+    r_hat = combined(params.C, vectors_of(params.R, context))
     return log_prob_of_logits(params.Q @ r_hat + params.b, children, num_words)
 
 

@@ -143,16 +143,6 @@ def test_the_most_probable_sentence_is_chosen(place, files, call, call_json, kin
     assert lines == [f"{name},{letter}" for name, letter in found["choices"].items()]
 
 
-@pytest.mark.parametrize("command", ["complete {questions}", "rescore {nbest}", "score {questions}"])
-def test_contexts_across_lines_are_noted_where_lines_begin_afresh(place, files, capsys, command):
-    """Of the one model that was trained on them; an n-gram model's never are."""
-    names = {"questions": files / "questions.csv", "nbest": files / "nbest.tsv"}
-    first, *rest = command.format(**names).split()
-    for kind, number in (("lbl", 1), ("kn", 0)):
-        assert main([first, str(place / kind), *rest]) == 0
-        assert capsys.readouterr().err.count("train with --no-context-across-lines") == number
-
-
 def test_an_unknown_word_has_an_equal_share_of_the_words_left_out(call_json, tmp_path):
     """Of five words seen once: else the unknown choice would win, as `<unk>` is frequent."""
     (tmp_path / "train.txt").write_text("a b\na b\na c\na d\na e\na f\na g\n")

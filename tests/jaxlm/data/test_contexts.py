@@ -12,19 +12,19 @@ from jaxfit.errors import UserError
 from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.scoring import make_scores
 from jaxlm import models
-from jaxlm.data.contexts import gather_contexts, leave_out, text_of
+from jaxlm.data.contexts import NO_WORD, gather_contexts, leave_out, text_of, vectors_of, without_history
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models import lbl
 from jaxlm.training import train
 
 
-@pytest.mark.parametrize("across", [True, False])
-def test_contexts_equal_a_loop(across):
+@pytest.mark.parametrize(("across", "alone"), [(True, False), (False, False), (False, True)])
+def test_contexts_equal_a_loop(across, alone):
     rng = np.random.default_rng(0)
     eos, c = 2, 4
     ids = rng.integers(0, 5, 300).astype(np.int32)
-    text = text_of(ids, eos)
+    text = without_history(text_of(ids, eos)) if alone else text_of(ids, eos)
     index = rng.permutation(300)[:64].astype(np.int32)
     contexts, words = gather_contexts(text, jnp.asarray(index), c, across)
     for i, context, word in zip(index, np.asarray(contexts), np.asarray(words), strict=True):
@@ -33,9 +33,15 @@ def test_contexts_equal_a_loop(across):
             line = []
             for w in history:
                 line = [] if w == eos else [*line, w]
-            history = [eos] * c + line
+            history = [NO_WORD if alone else eos] * c + [eos] + line
         assert context.tolist() == history[-c:]
         assert word == ids[i]
+
+
+def test_where_there_is_no_word_the_vector_is_zeros():
+    R = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
+    found = vectors_of(jnp.asarray(R), jnp.array([[NO_WORD, 2], [3, 0]]))
+    np.testing.assert_array_equal(found, [[[0, 0], [5, 6]], [[0, 0], [1, 2]]])
 
 
 def test_texts_of_similar_length_share_a_compiled_program():

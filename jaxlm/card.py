@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Trained
-from jaxlm.contract import Embeds, EncodesDocuments, PredictsDocuments, PredictsWords
+from jaxlm.capabilities import Embeds, EncodesDocuments, PredictsDocuments, PredictsWords
 from jaxlm.data.files import EOS
 from jaxlm.data.vocabulary import UNK
 from jaxlm.trained_model import Model

@@ -18,7 +18,7 @@ import numpy as np
 from jaxfit import fit
 from jaxfit.program import Mean, Metric, Metrics, Program, Ragged
 from jaxfit.tables import rows_of
-from jaxlm.contract import PredictsWords
+from jaxlm.capabilities import PredictsWords
 from jaxlm.data import next_words
 from jaxlm.data.contexts import NO_WORD, Text, gather_contexts, text_of, without_history
 from jaxlm.data.next_words import Following, NextWords

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from jaxfit import fit
 from jaxfit.program import Metric
+from jaxlm.capabilities import PredictsDocuments
 from jaxlm.context_model import perplexity
-from jaxlm.contract import PredictsDocuments
 from jaxlm.data.documents.collection import Documents
 
 if TYPE_CHECKING:

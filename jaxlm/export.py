@@ -15,7 +15,8 @@ from jaxfit.recipe import named_arrays
 from jaxfit.run_dir import hub as for_hubs
 from jaxfit.run_dir.atomic import replacing
 from jaxlm import card, models, word_vectors
-from jaxlm.contract import BySGD, Embeds, HasNGrams
+from jaxlm.capabilities import Embeds, HasNGrams
+from jaxlm.contract import BySGD
 from jaxlm.model_files import FILES
 from jaxlm.ngram import arpa
 from jaxlm.trained_model import Model

@@ -21,7 +21,8 @@ from scipy.sparse import csr_array
 from jaxfit.errors import missing_package, value_errors
 from jaxfit.recipe import INT32_MAX
 from jaxlm import models
-from jaxlm.contract import BySGD, EncodesDocuments, LanguageModel
+from jaxlm.capabilities import EncodesDocuments
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_sha256, counted
 from jaxlm.data.documents.reading import split_validation
 from jaxlm.data.vocabulary import Vocabulary

@@ -21,17 +21,8 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import SEED, named_arrays, require_number
 from jaxfit.registry import Capability
 from jaxlm import models
-from jaxlm.contract import (
-    ByLibrary,
-    BySGD,
-    Embeds,
-    EncodesDocuments,
-    HasNGrams,
-    LanguageModel,
-    PredictsDocuments,
-    PredictsWords,
-    structure_argument,
-)
+from jaxlm.capabilities import Embeds, EncodesDocuments, HasNGrams, PredictsDocuments, PredictsWords
+from jaxlm.contract import ByLibrary, BySGD, LanguageModel, structure_argument
 from jaxlm.data.corpus import reading_of
 from jaxlm.data.documents.options import DocumentReading
 from jaxlm.data.encoding import checked, encode, encode_words

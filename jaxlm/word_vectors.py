@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from jaxfit.errors import UserError, shortened
 from jaxfit.files.opening import lines_of, open_bytes
 from jaxfit.run_dir.atomic import replacing
-from jaxlm.contract import Embeds, LanguageModel
+from jaxlm.capabilities import Embeds
+from jaxlm.contract import LanguageModel
 from jaxlm.ngram.model import NoConfig
 
 HEADER = re.compile(rb"(?:\xef\xbb\xbf)?\s*(\d{1,18})[ \t]+(\d{1,6})[ \t\r]*\n")

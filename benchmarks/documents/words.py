@@ -16,7 +16,7 @@ from benchmarks.language.docnade_vectors import NEAREST, WORDS, chosen
 from benchmarks.language.store import RANDOM, Spec
 from jaxfit.registry import Capability
 from jaxlm import models
-from jaxlm.contract import Embeds, HasTopics
+from jaxlm.capabilities import Embeds, HasTopics
 from jaxlm.data.documents.collection import Documents
 from jaxlm.tasks.coherence import coherence, npmi
 from jaxlm.tasks.documents import topics

@@ -17,7 +17,8 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
 from jaxfit.trainer import Trainer
 from jaxlm import models as registry
-from jaxlm.contract import ByCounting, BySGD, LanguageModel, PredictsWords, structure_argument
+from jaxlm.capabilities import PredictsWords
+from jaxlm.contract import ByCounting, BySGD, LanguageModel, structure_argument
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.documents.collection import DocumentCorpus

@@ -14,8 +14,8 @@ from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Trained
 from jaxfit.wording import quantity
+from jaxlm.capabilities import EncodesDocuments, HasTopics, PredictsDocuments
 from jaxlm.cli import model_command
-from jaxlm.contract import EncodesDocuments, HasTopics, PredictsDocuments
 from jaxlm.data.corpus import reading_of
 from jaxlm.data.documents import reading as files
 from jaxlm.data.documents.collection import Documents

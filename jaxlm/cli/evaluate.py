@@ -14,8 +14,8 @@ from jaxfit.cli.help import Rare
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxfit.recipe import SEED
+from jaxlm.capabilities import HasNGrams, PredictsWords
 from jaxlm.cli import model_command
-from jaxlm.contract import HasNGrams, PredictsWords
 from jaxlm.data.encoding import Encoded, encode, encode_pieces
 from jaxlm.data.files import tokens
 from jaxlm.model_files import load

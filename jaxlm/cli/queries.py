@@ -13,8 +13,9 @@ from jaxfit.errors import Unsupported, UserError
 from jaxfit.recipe import SEED
 from jaxfit.run_dir.atomic import replacing
 from jaxlm import models
+from jaxlm.capabilities import Embeds, PredictsWords
 from jaxlm.cli import model_command
-from jaxlm.contract import Embeds, LanguageModel, PredictsWords
+from jaxlm.contract import LanguageModel
 from jaxlm.data.files import Reading, read_lines
 from jaxlm.tasks import sample
 from jaxlm.trees.file import save as save_tree

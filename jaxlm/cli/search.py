@@ -13,8 +13,9 @@ from jaxfit.cli.search import Measure
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import stored_in
 from jaxlm import models
+from jaxlm.capabilities import PredictsDocuments, PredictsWords
 from jaxlm.cli import train
-from jaxlm.contract import BySGD, LanguageModel, PredictsDocuments, PredictsWords
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data import user_text
 from jaxlm.data.corpus import Texts
 

@@ -13,8 +13,8 @@ from jaxfit.cli.command import note, print_answer
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxfit.wording import quantity
+from jaxlm.capabilities import FillsGaps, PredictsWords
 from jaxlm.cli import model_command
-from jaxlm.contract import FillsGaps, PredictsWords
 from jaxlm.data.vocabulary import UNK
 from jaxlm.model_files import load
 from jaxlm.tasks import completion, intervals, rescoring

@@ -21,7 +21,8 @@ from jaxfit.plan import Plan, require_consistent, require_stops
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Trained
 from jaxlm import card, models, training
-from jaxlm.contract import RENAMED, BySGD, LanguageModel, PredictsWords
+from jaxlm.capabilities import PredictsWords
+from jaxlm.contract import RENAMED, BySGD, LanguageModel
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading

@@ -7,8 +7,8 @@ from typing import Any
 from jaxfit.cli import options
 from jaxfit.cli.command import print_answer
 from jaxfit.cli.parser import Parser
+from jaxlm.capabilities import Embeds
 from jaxlm.cli import model_command
-from jaxlm.contract import Embeds
 from jaxlm.tasks import analogies, similarity
 
 

@@ -5,7 +5,8 @@ for, so that n-gram models do without JAX.
 """
 
 from jaxfit.registry import Registry
-from jaxlm.contract import EncodesDocuments, LanguageModel
+from jaxlm.capabilities import EncodesDocuments
+from jaxlm.contract import LanguageModel
 
 MODELS = {
     "unigram": "jaxlm.ngram.unigram:MODEL",

@@ -22,7 +22,8 @@ from jaxfit.draws import uniform
 from jaxfit.program import Mean, Metric, Metrics, Program, Ragged
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
-from jaxlm.contract import BySGD, Embeds, EncodesDocuments, HasTopics, LanguageModel
+from jaxlm.capabilities import Embeds, EncodesDocuments, HasTopics
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.documents import ordered
 from jaxlm.data.documents.collection import Documents
 from jaxlm.data.documents.ordered import Ordered, Words, running_sums

@@ -20,6 +20,7 @@ from jaxfit.program import Mean, Metric, Metrics, Program
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
+from jaxlm.capabilities import Embeds
 from jaxlm.context_model import (
     TARGETS_HELP,
     Batch,
@@ -29,7 +30,7 @@ from jaxlm.context_model import (
     predicts_from_context,
     texts,
 )
-from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.contexts import vectors_of
 from jaxlm.data.next_words import expected
 from jaxlm.objectives import free_energy

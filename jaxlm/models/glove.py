@@ -21,7 +21,8 @@ from jaxfit.program import Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, require_whole, rows_of
-from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.capabilities import Embeds
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data import cooccurrence
 
 METRIC = Metric("weighted squared error", float)

@@ -16,6 +16,7 @@ from jaxfit.errors import UserError
 from jaxfit.program import Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
+from jaxlm.capabilities import Embeds
 from jaxlm.context_model import (
     TARGETS_HELP,
     Batch,
@@ -27,7 +28,7 @@ from jaxlm.context_model import (
     shared_touched,
     texts,
 )
-from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.contexts import vectors_of
 from jaxlm.data.next_words import expected
 from jaxlm.objectives import output

@@ -29,7 +29,8 @@ from jaxfit.recipe import option
 from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.manifest import REPAIR
-from jaxlm.contract import ByLibrary, EncodesDocuments, HasTopics, LanguageModel, PredictsDocuments
+from jaxlm.capabilities import EncodesDocuments, HasTopics, PredictsDocuments
+from jaxlm.contract import ByLibrary, LanguageModel
 from jaxlm.data.documents import ordered
 from jaxlm.data.documents.collection import Documents
 from jaxlm.document_model import log_mean_exp

@@ -19,6 +19,7 @@ from jax import Array
 from jaxfit.program import Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
+from jaxlm.capabilities import Embeds
 from jaxlm.context_model import (
     Batch,
     combined,
@@ -28,7 +29,7 @@ from jaxlm.context_model import (
     shared_touched,
     texts,
 )
-from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.contexts import vectors_of
 from jaxlm.models import lbl
 from jaxlm.objectives import output

@@ -21,8 +21,9 @@ from jaxfit.program import Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import rows_of
+from jaxlm.capabilities import Embeds
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
-from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.contexts import vectors_of
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout

@@ -24,8 +24,9 @@ from jaxfit.devices.platform import at_once
 from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
+from jaxlm.capabilities import Embeds
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
-from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.contexts import vectors_of
 from jaxlm.objectives.base_rates import log_base_rates
 

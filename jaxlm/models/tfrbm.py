@@ -22,8 +22,9 @@ from jaxfit.program import Carried, Metrics, Program, Sequential
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxlm import context_model
+from jaxlm.capabilities import CarriesState, Embeds, PredictsWords
 from jaxlm.context_model import PERPLEXITY, Batch, Targets, num_examples, texts
-from jaxlm.contract import BySGD, CarriesState, Embeds, LanguageModel, PredictsWords
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.models import frbm
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxfit.recipe import option
-from jaxlm.contract import LanguageModel, PredictsWords
+from jaxlm.capabilities import PredictsWords
+from jaxlm.contract import LanguageModel
 from jaxlm.ngram import unigram
 from jaxlm.ngram.model import by_counting
 

@@ -18,7 +18,8 @@ from jaxfit.recipe import option
 from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.manifest import REPAIR
-from jaxlm.contract import ByCounting, LanguageModel, PredictsWords
+from jaxlm.capabilities import PredictsWords
+from jaxlm.contract import ByCounting, LanguageModel
 from jaxlm.ngram import kneser_ney, model
 from jaxlm.ngram.brown import brown
 from jaxlm.ngram.counts import check

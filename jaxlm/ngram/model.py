@@ -22,7 +22,8 @@ from jaxfit.recipe import option
 from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.manifest import REPAIR
-from jaxlm.contract import ByCounting, HasNGrams, PredictsWords
+from jaxlm.capabilities import HasNGrams, PredictsWords
+from jaxlm.contract import ByCounting
 from jaxlm.ngram import counts
 
 FILE = "ngram.npz"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
-from jaxlm.contract import FillsGaps, Gap
+from jaxlm.capabilities import FillsGaps, Gap
 from jaxlm.data.tables import rows
 from jaxlm.tasks.evaluate import LN10
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jaxlm.contract import CarriesState, PredictsWords
+from jaxlm.capabilities import CarriesState, PredictsWords
 
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model

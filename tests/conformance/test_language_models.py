@@ -14,8 +14,7 @@ import jaxlm
 from cases import assert_same, every, is_refused, succeeds
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
-from jaxlm.contract import (
-    BySGD,
+from jaxlm.capabilities import (
     CarriesState,
     Embeds,
     EncodesDocuments,
@@ -25,6 +24,7 @@ from jaxlm.contract import (
     PredictsDocuments,
     PredictsWords,
 )
+from jaxlm.contract import BySGD
 from jaxlm.trees.paths import Tree
 
 CASES = [case for case in every() if case.package is jaxlm]

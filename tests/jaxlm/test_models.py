@@ -9,7 +9,8 @@ import pytest
 
 from jaxfit.errors import UserError
 from jaxlm import models, word_vectors
-from jaxlm.contract import BySGD, Embeds, HasNGrams, LanguageModel, PredictsWords
+from jaxlm.capabilities import Embeds, HasNGrams, PredictsWords
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.ngram import arpa
 
 

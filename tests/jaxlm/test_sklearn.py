@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_matrix
 
 from jaxfit.recipe import Recipe
 from jaxlm import models
-from jaxlm.contract import EncodesDocuments
+from jaxlm.capabilities import EncodesDocuments
 from jaxlm.data.documents.reading import from_files
 from jaxlm.models.docnade.tree import TreeOptions
 from jaxlm.training import train

@@ -14,10 +14,10 @@ from safetensors.numpy import load_file
 import jaxlm
 from jaxfit.errors import UserError
 from jaxlm import topics
+from jaxlm.capabilities import CarriesState
 from jaxlm.cli.main import main
 from jaxlm.context_model import examples, gather
 from jaxlm.context_model import texts as texts_of_contexts
-from jaxlm.contract import CarriesState
 from jaxlm.models import lbl
 from jaxlm.models.recurrent import lstm, network
 from jaxlm.models.recurrent.windows import gather as gather_windows

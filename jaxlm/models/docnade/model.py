@@ -24,7 +24,8 @@ from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.row_products import dots, stored
 from jaxfit.tables import Gathered, Outer, Rows, require_whole, rows_of, zero_after
-from jaxlm.contract import BySGD, Embeds, EncodesDocuments, HasTopics, LanguageModel
+from jaxlm.capabilities import Embeds, EncodesDocuments, HasTopics
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.documents import ordered
 from jaxlm.data.documents.collection import Documents
 from jaxlm.data.documents.ordered import Ordered, Words, running_sums

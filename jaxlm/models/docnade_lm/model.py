@@ -30,8 +30,9 @@ from jaxfit.program import Metrics, Program, Ragged
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import Cost
 from jaxfit.tables import rows_of
+from jaxlm.capabilities import Embeds, PredictsWords
 from jaxlm.context_model import PERPLEXITY, of_structure
-from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.contexts import NO_WORD, vectors_of, without_history
 from jaxlm.data.documents.ordered import running_sums
 from jaxlm.models import nplm

@@ -20,8 +20,9 @@ from jaxfit.program import Mean, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
+from jaxlm.capabilities import Embeds
 from jaxlm.context_model import PERPLEXITY, combined, predicts_from_context
-from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.contexts import text_of, vectors_of
 from jaxlm.models.hlbl import gradient as hlbl_gradient
 from jaxlm.models.hlbl import tree as hlbl_tree

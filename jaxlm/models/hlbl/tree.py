@@ -14,8 +14,8 @@ from jax import Array
 from jaxfit.errors import UserError
 from jaxfit.recipe import option, require_bounds
 from jaxfit.run_dir.metadata import read_info
+from jaxlm.capabilities import Embeds
 from jaxlm.context_model import combined
-from jaxlm.contract import Embeds
 from jaxlm.data.contexts import Text, gather_contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.initial import fingerprint

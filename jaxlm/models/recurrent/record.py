@@ -14,7 +14,8 @@ from jax import Array
 from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.program import Carried
 from jaxfit.registry import PRODUCT, Cost
-from jaxlm.contract import BySGD, CarriesState, Embeds, LanguageModel, PredictsWords
+from jaxlm.capabilities import CarriesState, Embeds, PredictsWords
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.models.recurrent.network import Config, Params, event_nats, hidden, init, program, start, vectors_of
 from jaxlm.models.recurrent.windows import Windows, gather, num_windows, texts
 from jaxlm.objectives import output

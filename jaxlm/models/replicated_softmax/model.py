@@ -28,8 +28,9 @@ from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_ene
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import Cost
 from jaxfit.tables import require_whole
+from jaxlm.capabilities import Embeds, EncodesDocuments, HasTopics, PredictsDocuments
 from jaxlm.context_model import perplexity
-from jaxlm.contract import BySGD, Embeds, EncodesDocuments, HasTopics, LanguageModel, PredictsDocuments
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.documents import ordered
 from jaxlm.data.documents.collection import Documents
 from jaxlm.data.documents.ordered import Ordered

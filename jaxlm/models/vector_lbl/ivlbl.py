@@ -12,7 +12,8 @@ from jax import Array
 from jaxfit.program import Metrics, Program
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, require_whole, rows_of
-from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.capabilities import Embeds
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.models.vector_lbl import model
 from jaxlm.models.vector_lbl.model import Config, Params
 from jaxlm.models.word2vec import blocks

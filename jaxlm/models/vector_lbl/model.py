@@ -16,7 +16,7 @@ from jax import Array
 
 from jaxfit.program import Metric, Program, Sparse
 from jaxfit.recipe import Recipe, option
-from jaxlm.contract import FillsGaps, Gap
+from jaxlm.capabilities import FillsGaps, Gap
 from jaxlm.models.word2vec import blocks
 from jaxlm.models.word2vec.blocks import Blocks, Data
 from jaxlm.objectives import noise, sampled

@@ -13,7 +13,7 @@ from jax import Array
 from jaxfit.program import Program, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
-from jaxlm.contract import FillsGaps, Gap
+from jaxlm.capabilities import FillsGaps, Gap
 from jaxlm.models.word2vec import blocks, outputs
 from jaxlm.models.word2vec.blocks import Blocks, Data
 from jaxlm.objectives import sampled

@@ -13,7 +13,8 @@ from jax import Array, lax
 from jaxfit.program import Metrics, Program
 from jaxfit.registry import Cost
 from jaxfit.tables import Gathered, require_whole, rows_of
-from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.capabilities import Embeds
+from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.models.word2vec import blocks, model, outputs
 from jaxlm.models.word2vec.blocks import Blocks
 from jaxlm.models.word2vec.model import Config, Params

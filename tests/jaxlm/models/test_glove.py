@@ -9,7 +9,7 @@ from jaxfit import tables
 from jaxfit.errors import UserError
 from jaxfit.files import large_arrays
 from jaxfit.run_dir.run import Run
-from jaxlm.contract import Embeds
+from jaxlm.capabilities import Embeds
 from jaxlm.data import cooccurrence
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary

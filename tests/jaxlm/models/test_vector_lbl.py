@@ -11,7 +11,7 @@ from scipy.stats import kstest
 import jaxlm
 from jaxfit import tables
 from jaxfit.errors import UserError
-from jaxlm.contract import PredictsWords
+from jaxlm.capabilities import PredictsWords
 from jaxlm.data.vocabulary import LeftOut, Vocabulary
 from jaxlm.models.vector_lbl import ivlbl, model, vlbl
 from jaxlm.models.word2vec import blocks

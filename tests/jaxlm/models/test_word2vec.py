@@ -13,7 +13,7 @@ import jaxlm.cli.main
 from jaxfit import tables
 from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Run
-from jaxlm.contract import FillsGaps, Gap, PredictsWords
+from jaxlm.capabilities import Embeds, FillsGaps, Gap, PredictsWords
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models.word2vec import blocks, cbow, model, outputs, skipgram
@@ -245,7 +245,7 @@ def test_initial_vectors_are_uniform_between_plus_and_minus_half_of_one_over_the
 @MODELS
 def test_words_that_do_not_occur_have_zero_vectors(module):
     params = model.init(jax.random.key(0), config(), np.array([3, 0, 1, 1, 1, 1, 0, 1, 1]))
-    lengths = np.linalg.norm(module.MODEL.capability(jaxlm.contract.Embeds).vectors(params), axis=1)
+    lengths = np.linalg.norm(module.MODEL.capability(Embeds).vectors(params), axis=1)
     assert np.array_equal(lengths == 0, [False, True, False, False, False, False, True, False, False])
     assert module.MODEL.capability(PredictsWords) is None  # hence no perplexity
 

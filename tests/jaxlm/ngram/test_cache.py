@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from jaxlm.contract import PredictsWords
+from jaxlm.capabilities import PredictsWords
 from jaxlm.ngram import cache, unigram
 from jaxlm.ngram.cache import Config
 

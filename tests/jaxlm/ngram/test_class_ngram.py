@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfit.errors import UserError
-from jaxlm.contract import PredictsWords
+from jaxlm.capabilities import PredictsWords
 from jaxlm.ngram import class_ngram, kneser_ney
 from jaxlm.ngram.brown import brown
 from jaxlm.ngram.class_ngram import Config

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from jaxlm.contract import PredictsWords
+from jaxlm.capabilities import PredictsWords
 from jaxlm.ngram import arpa, cache, class_ngram, good_turing, kneser_ney
 from jaxlm.tasks import mixture
 

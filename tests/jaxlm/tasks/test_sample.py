@@ -8,7 +8,8 @@ from scipy.stats import chisquare
 
 import jaxlm
 from jaxfit.errors import UserError
-from jaxlm.contract import CarriesState, LanguageModel, PredictsWords
+from jaxlm.capabilities import CarriesState, PredictsWords
+from jaxlm.contract import LanguageModel
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.sample import sentence
 from jaxlm.trained_model import Model

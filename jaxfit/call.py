@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxfit.devices import distributed as processes
 from jaxfit.devices.cores import simulate_devices, use_threads
-from jaxfit.errors import UserError, suggestion
+from jaxfit.errors import FolderTaken, UserError, rewrite, suggestion
 from jaxfit.plan import Plan, choose, fields_of
 from jaxfit.recipe import SEED, Recipe, require_number
 from jaxfit.registry import Record
@@ -103,11 +103,15 @@ def folder(
         with TemporaryDirectory() as temporary:
             yield Path(temporary)
         return
-    with replacement.folder(
-        Path(out), model, files, overwrite=False, resume=run.resume, resumable=resumable
-    ) as path:  # fmt: skip
-        path.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
-        yield path
+    try:
+        with replacement.folder(
+            Path(out), model, files, overwrite=False, resume=run.resume, resumable=resumable
+        ) as path:  # fmt: skip
+            path.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
+            yield path
+    except FolderTaken as error:
+        rewrite(error, lambda part: part.replace("add --overwrite", OF_COMMANDS["overwrite"]))
+        raise
 
 
 def require_on_epoch(on_epoch: object, model: str, in_epochs: bool) -> None:

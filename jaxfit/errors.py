@@ -1,6 +1,6 @@
 """Exceptions that a command reports in one line: a mistake of the user, a signal; bugs stay tracebacks."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -50,6 +50,13 @@ class NoModel(UserError):
     """There is no trained model in a folder, or only an unfinished one."""
 
 
+def rewrite(error: UserError, change: Callable[[str], str]) -> None:
+    """Change each part of an error."""
+    parts = error.what, error.where, error.do
+    error.what, error.where, error.do = (part and change(part) for part in parts)  # type: ignore[assignment]
+    error.args = (str(error),)
+
+
 class FolderTaken(UserError):
     """A model is to be trained in a folder that holds one already."""
 
@@ -77,10 +84,8 @@ def named(path: Path, name: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        where = name if error.where == path.name else error.where
-        parts = error.what, where, error.do
-        error.what, error.where, error.do = (part and part.replace(str(path), name) for part in parts)  # type: ignore[assignment]
-        error.args = (str(error),)
+        error.where = name if error.where == path.name else error.where
+        rewrite(error, lambda part: part.replace(str(path), name))
         raise
 
 

@@ -72,8 +72,8 @@ class Record:
             raise PicklingError(f"the registry has another record of the name {self.name}")
         return _registered, (self.package, self.name)
 
-    def capability(self, kind: type[Capability]) -> Capability | None:
-        """Return the capability of a class; None where the model lacks it."""
+    def capability(self, kind: type[Capability] | tuple[type[Capability], ...]) -> Capability | None:
+        """Return the capability of a class, or the first of several classes; None where the model lacks it."""
         return next((each for each in self.capabilities if isinstance(each, kind)), None)
 
     def recipe(self, name: str) -> tuple[Any, dict[str, Any]]:
@@ -145,12 +145,14 @@ class Registry(Generic[AnyRecord]):
         """Return the names of the models that meet a condition, for messages."""
         return [name for name in self.models if condition(self.get(name))]
 
-    def require(self, model: Any, kind: type[Capability], task: str, where: object | None = None) -> Capability:
-        """Return the model's capability of this class, which a task needs.
+    def require(
+        self, model: Any, kind: type[Capability] | tuple[type[Capability], ...], task: str, where: object | None = None
+    ) -> Capability:
+        """Return the model's capability of this class, or of one of several, which a task needs.
 
         Args:
             model: record of the model.
-            kind: class of the capability.
+            kind: class of the capability, or several.
             task: the command or function that asks, for the message.
             where: the model's folder, for the message.
 
@@ -162,5 +164,5 @@ class Registry(Generic[AnyRecord]):
             return found
         able = self.having(lambda other: other.capability(kind) is not None)
         listed = " or ".join([", ".join(able[:-1]), able[-1]] if len(able) > 1 else able)
-        needed = in_short(kind)
+        needed = " or ".join(map(in_short, kind if isinstance(kind, tuple) else (kind,)))
         raise Unsupported(f"{task} needs {needed}; {model.name} has none", where, f"use {listed}")

@@ -260,7 +260,7 @@ def update_rows(
 ) -> Weights:
     """Update rows by a gradient given in parts; decay reaches every row through the scale.
 
-    By SGD and AdaGrad the update is the same as of the whole array; by Adam, rows that no part has do not move.
+    By SGD and AdaGrad the update is the same as of the whole array; by Adam, rows without a gradient do not move.
 
     With a decay of None, the gradient includes it, and the scale remains 1.
     """
@@ -283,6 +283,8 @@ def update_rows(
     def block(i: jax.Array | int, tables: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
         value, memory = tables
         ids, grad = (lax.dynamic_slice_in_dim(array, i * size, size) for array in (distinct.rows, sums))
+        # not those of examples without weight, which fill up a minibatch: Adam would go on in their last direction
+        ids = jnp.where(jnp.any(grad.reshape(size, -1) != 0, axis=1), ids, len(value))
 
         def read(table: jax.Array) -> jax.Array:
             return table.at[ids].get(mode="clip")

@@ -97,7 +97,9 @@ class Model:
             self._texts[config] = fitting.texts(config, self.vocabulary.eos, *structure_argument(self.structure))
         return self._texts[config]
 
-    def require(self, kind: type[Capability], task: str, where: object | None = None) -> Capability:
+    def require(
+        self, kind: type[Capability] | tuple[type[Capability], ...], task: str, where: object | None = None
+    ) -> Capability:
         """Return the model's capability of this kind, as `jaxlm.models.require`; raises UserError where it has none."""
         return models.require(self.record, kind, task, where)
 
@@ -275,6 +277,8 @@ class Model:
         """Return words written as in the training text: in lower case, numbers as N."""
         if not isinstance(text, str):
             raise UserError(f"{type(text).__name__} is not a text", do="give a string")
+        if "\n" in text.removesuffix("\n"):
+            raise UserError("a line has a line end inside", do="split it: text.splitlines()")
         return reading_of(self.info).prepare(text).split()
 
     def vectors(self, name: str | None = None) -> np.ndarray:

@@ -86,8 +86,7 @@ def run_complete(args: argparse.Namespace) -> None:
     directories = [args.directory, *filter(None, [args.mix])]
     models = [load(directory, unfinished=args.unfinished, verify=args.verify) for directory in directories]
     for directory, model in zip(directories, models, strict=True):
-        if model.record.capability(FillsGaps) is None:
-            model.require(PredictsWords, "complete", directory)
+        model.require((PredictsWords, FillsGaps), "complete", directory)
     encoding = model_command.reading(args, models[0]).encoding
     questions = completion.read(args.questions, encoding)
     answers = completion.read_answers(args.answers, questions, encoding) if args.answers else None
@@ -114,10 +113,9 @@ def run_complete(args: argparse.Namespace) -> None:
             result["alone"] = [_accuracy(completion.choose(one), answers)["accuracy"] for one in scores]
     for directory, model, unknown in zip(directories, models, result["unknown"], strict=True):
         if unknown:
-            left_out = model.vocabulary.left_out
-            whole = (
-                "" if left_out and left_out.words else ", with all of its probability: what it stands for is not known"
-            )
+            fills, left_out = model.record.capability(FillsGaps), model.vocabulary.left_out
+            known = (left_out and left_out.words) or (fills and not fills.of_word)
+            whole = "" if known else ", with all of its probability: what it stands for is not known"
             note(args, f"{unknown:,} of {scores[0].size:,} choices have a word that {directory} reads as {UNK}{whole}")
     if args.json:
         print_answer(args, models[0].name, result)

@@ -29,6 +29,23 @@ def test_a_row_that_is_not_finite_does_not_change_the_memory_of_others(optimizer
     np.testing.assert_allclose(after.value[1:], alone.value[1:], rtol=1e-6)
 
 
+@pytest.mark.parametrize("rows", [6, 5000], ids=["one block", "blocks"])
+def test_adam_leaves_rows_without_a_gradient_as_they_are(rows):
+    """As those of an example that fills up a minibatch, without weight."""
+    update, rng = transform("adam"), np.random.default_rng(0)
+    ids, first = jnp.arange(rows - 1), jnp.asarray(rng.normal(size=(rows - 1, 2)), jnp.float32)
+    step = jax.jit(lambda w, grad: tables.update_rows(w, (tables.Rows(ids, grad),), 0.1, 0.0, update))
+    before = step(tables.create(jnp.ones((rows, 2)), update, by_rows=True), first)
+    still = np.asarray(rng.random(rows - 1) < 0.5)
+    after = step(before, jnp.where(still[:, None], 0, first))
+    leaves = zip(*map(jax.tree.leaves, (before.memory, after.memory)), strict=True)
+    moments = [(old, new) for old, new in leaves if old.shape == (rows, 2)]
+    assert len(moments) == 2
+    for old, new in [(before.value, after.value), *moments]:
+        changed = np.any(np.asarray(old != new), axis=1)
+        np.testing.assert_array_equal(changed, np.append(~still, False))
+
+
 def test_rowwise_adagrad_divides_a_row_by_the_root_of_its_sum_of_mean_squares():
     update, rng = transform("rowwise-adagrad"), np.random.default_rng(0)
     want, sums = rng.normal(size=(5, 3)), np.zeros(5)

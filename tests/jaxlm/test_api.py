@@ -54,7 +54,7 @@ def test_resume_finds_the_finished_model_and_a_taken_folder_is_refused(lines, tm
     first = jaxlm.train("lbl", lines, out=tmp_path / "m", **more)
     again = jaxlm.train("lbl", lines, out=tmp_path / "m", resume=True, **more)
     np.testing.assert_array_equal(first.vectors(), again.vectors())
-    with pytest.raises(FolderTaken):
+    with pytest.raises(FolderTaken, match="choose another --out, or remove the folder first"):
         jaxlm.train("lbl", lines, out=tmp_path / "m", **more)
     with pytest.raises(UserError, match="a training in memory cannot be resumed"):
         jaxlm.train("lbl", lines, resume=True, **more)
@@ -180,6 +180,9 @@ def test_errors_can_be_told_apart(lines, counted, neural):
         neural.neighbours(["cat"])
     with pytest.raises(UserError, match="list is not a text"):
         neural.score(["the cat"])
+    with pytest.raises(UserError, match="a line has a line end inside - split it"):
+        counted.score("the cat\nthe dog")
+    assert counted.score("the cat\n") == counted.score("the cat")
     for asked in (neural.score, neural.log_prob, counted.log_prob):
         with pytest.raises(UserError, match="the line-end marker <eos> as a word"):
             asked("the <eos> cat")

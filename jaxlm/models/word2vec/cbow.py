@@ -94,7 +94,7 @@ MODEL = LanguageModel(
     recipes=model.RECIPES,
     fitting=BySGD(parameters=Params._fields, init=model.init, texts=model.texts, program=program, counts=blocks.counts),
     structures=(WORD_TREE,),
-    capabilities=(Embeds(lambda params: params.W, ("C",)), model.fills_gaps(fit_of_words)),
+    capabilities=(Embeds(lambda params: params.W, ("C",)), model.fills_gaps(fit_of_words, of_word=True)),
     cost=cost,
     one_thread_up_to=inf,
 )

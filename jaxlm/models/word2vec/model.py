@@ -90,22 +90,28 @@ def touched(batch: Blocks, config: Config) -> Params:
     return Params(batch.words.reshape(-1), outputs.row_ids(blocks.centres(batch, config), batch.aux))
 
 
-def fills_gaps(fit: Callable[..., Array]) -> FillsGaps:
+def fills_gaps(fit: Callable[..., Array], of_word: bool) -> FillsGaps:
     """Return the capability to fill gaps.
 
     Args:
         fit: (params, around, words, codes, config) -> how well words fit, [n], nats; around: int32 [m], the words
             around the gap.
+        of_word: whether words are predicted by those around them, and not the other way round. The noise of negative
+            sampling is then counted in: log P(w | x) is log P(w | x) / P_n(w), which is learned, and log P_n(w).
     """
 
     def scores(model: Any, gaps: Sequence[Gap]) -> list[np.ndarray]:
         of_tree = None if model.structure is None else codes(model.structure)
+        log_noise = np.zeros(len(model.vocabulary))
+        if of_word and of_tree is None:
+            log_noise = model.config.noise_power * np.log(np.maximum(model.vocabulary.counts, 1))  # and a constant
         return [
             np.asarray(fit(model.params, np.concatenate(gap[:2]), gap.words, of_tree, model.config), np.float64)
+            + log_noise[gap.words]
             for gap in gaps
         ]
 
-    return FillsGaps(scores)
+    return FillsGaps(scores, of_word)
 
 
 def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config) -> Program:

@@ -291,6 +291,13 @@ def test_word_errors_are_counted_beside_the_first_and_the_best_hypotheses(place,
     assert "first       12.5 % (" in said
 
 
+def test_only_models_that_fill_gaps_or_predict_words_complete(files, complaint, tmp_path):
+    (tmp_path / "v.txt").write_text("2 2\nhe 1 0\nsaw 0 1\n")
+    said = complaint("complete", tmp_path / "v.txt", files / "questions.csv")
+    assert "complete needs next-word probabilities or words that fit a gap; word2vec has none" in said
+    assert all(name in said for name in ("kn", "lbl", "skipgram", "ivlbl"))
+
+
 MISTAKES = {
     "analogies {place}/kn {files}/analogies.txt": "analogies needs word vectors; kn has none",
     "similarity {place}/kn {files}/pairs.csv": "similarity needs word vectors; kn has none",

@@ -9,7 +9,8 @@ import numpy as np
 
 from jaxcf import new_users
 from jaxcf.contract import KnownUsers, TakesNewItems
-from jaxcf.data.ratings import Catalogue, Ratings, find, join, take, union
+from jaxcf.data.ids import find, union
+from jaxcf.data.ratings import Catalogue, Ratings, join, take
 from jaxcf.models import require
 from jaxfit.devices.precision import full_float32
 from jaxfit.errors import UserError

@@ -44,7 +44,7 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
     if counts:
         ids, values, others = [*ids, *others], values + [1.0] * len(others), []
     try:
-        stars = np.array(values, np.float64)
+        stars = np.array([float(value) for value in values], np.float64)
     except (TypeError, ValueError, OverflowError):
         raise UserError("the stars of an item are not a number", "ratings", "give numbers") from None
     if others and model.record.implicit:

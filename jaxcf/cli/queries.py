@@ -11,8 +11,9 @@ import numpy as np
 
 from jaxcf.contract import KnownUsers, Predictor, Scorer, UsesRatedItems
 from jaxcf.data import checks
+from jaxcf.data.ids import union
 from jaxcf.data.options import Reading
-from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, relabel, take, union
+from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, relabel, take
 from jaxcf.model_files import load
 from jaxcf.models import require
 from jaxcf.recommender import Model

@@ -2,15 +2,14 @@
 
 import hashlib
 import math
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxfit.errors import NotInTraining, UserError
+from jaxcf.data.ids import find, find_one
+from jaxfit.errors import NotInTraining
 from jaxfit.files.large_arrays import empty, filled, pieces
 
 
@@ -33,12 +32,14 @@ class RatingScale(NamedTuple):
     def contains(self, stars: ArrayLike) -> np.ndarray:
         """Return which values are ratings of the scale, up to rounding in float32."""
         stars = np.asarray(stars, np.float64)
-        inside = (stars >= self.low - 1e-6) & (stars <= self.high + 1e-6)
+        rounding = 2.0**-24 * max(abs(self.low), abs(self.high))  # the largest error of float32
+        margin = 1e-6 + rounding
+        inside = (stars >= self.low - margin) & (stars <= self.high + margin)
         if not self.step:
             return inside
         with np.errstate(over="ignore", invalid="ignore"):  # infinite ones are outside
             steps = (stars - self.low) / self.step
-            return inside & (np.abs(steps - np.round(steps)) < 1e-4)
+            return inside & (np.abs(steps - np.round(steps)) < 1e-4 + rounding / self.step)
 
     def level(self, stars: ArrayLike) -> NDArray[np.int32]:
         """Return the levels of ratings: their positions on the scale, 0 for the lowest."""
@@ -109,11 +110,11 @@ class Catalogue:
 
     def one_user(self, user: Any) -> int:
         """Look up a user by its id, -1 for an unknown one; raises UserError for several."""
-        return _find_one(self.users, user, "users")
+        return find_one(self.users, user, "users")
 
     def one_item(self, item: Any) -> int:
         """Look up an item by its id, -1 for an unknown one; raises UserError for several."""
-        return _find_one(self.items, item, "items")
+        return find_one(self.items, item, "items")
 
 
 class Dataset(NamedTuple):
@@ -267,42 +268,6 @@ def relabel(ratings: Ratings, old: Catalogue, new: Catalogue) -> Ratings:
     return ratings._replace(user=chosen(user, ratings.user), item=chosen(item, ratings.item))
 
 
-def union(*ids: np.ndarray) -> np.ndarray:
-    """Return the union of sets of ids, ascending; as text if any set is text."""
-    if any(part.dtype.kind != "i" for part in ids):
-        ids = tuple(part.astype(np.str_) for part in ids)
-    return np.unique(np.concatenate(ids))
-
-
-def find(known: np.ndarray, ids: ArrayLike) -> NDArray[np.int32]:
-    """Return the positions of ids among known ones, which are ascending; -1 for unknown ids.
-
-    Integers and text match if they are written alike: 7 matches `7`, but not `007`. Whole floats, as pandas makes of
-    integers, are integers.
-    """
-    wanted, absent = np.asarray(ids), np.zeros((), bool)
-    if wanted.dtype.kind == "f":
-        texts = [str(int(number) if number.is_integer() else number) for number in wanted.reshape(-1).tolist()]
-        wanted = np.array(texts, np.str_).reshape(wanted.shape)
-    if len(known) == 0:
-        return np.full(wanted.shape, -1, np.int32)
-    if known.dtype.kind != "i":
-        wanted = wanted.astype(np.str_)
-    elif wanted.dtype.kind != "i":
-        integers = [_integer(str(id_)) for id_ in wanted.reshape(-1).tolist()]
-        absent = np.array([id_ is None for id_ in integers], bool).reshape(wanted.shape)
-        wanted = np.array([id_ or 0 for id_ in integers], np.int64).reshape(wanted.shape)
-    position = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    found = (known[position] == wanted) & ~absent
-    return np.where(found, position, -1).astype(np.int32)
-
-
-def _find_one(known: np.ndarray, id_: Any, side: str) -> int:
-    if isinstance(id_, Iterable) and not isinstance(id_, str) and getattr(id_, "shape", None) != ():
-        raise UserError(f"several {side} are named", do="give one id at a time")
-    return int(find(known, [id_])[0])
-
-
 def present(catalogue: Catalogue, *parts: Ratings | Pairs) -> Present:
     """Return which users and items of a catalogue some sets of ratings or pairs are of."""
     found = Present(np.zeros(catalogue.num_users + 1, bool), np.zeros(catalogue.num_items + 1, bool))
@@ -341,9 +306,3 @@ def digest(train: Ratings, valid: Ratings, catalogue: Catalogue) -> str:
         hashed.update("\n".join(map(str, ids.tolist())).encode() + b"\0")
     hashed.update(repr(tuple(map(float, catalogue.scale))).encode())
     return hashed.hexdigest()
-
-
-def _integer(text: str) -> int | None:
-    """Return the integer of 64 bits that is printed as this text, if there is one: no sign +, no leading zeros."""
-    number = int(text) if re.fullmatch("0|-?[1-9][0-9]{0,18}", text) else None
-    return number if number is None or -(2**63) <= number < 2**63 else None

@@ -15,6 +15,7 @@ from jaxcf.data import checks
 from jaxcf.data.formats import netflix, parsing, typed_files
 from jaxcf.data.formats.columns import Columns, join
 from jaxcf.data.formats.file_layout import COLUMNS, format_of, without_stars
+from jaxcf.data.ids import union
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import (
     EMPTY,
@@ -29,7 +30,6 @@ from jaxcf.data.ratings import (
     pair_keys,
     relabel,
     take,
-    union,
 )
 from jaxcf.data.values import indices, parse_scale, scale_of, stars_of, without_duplicates
 from jaxfit.errors import UserError

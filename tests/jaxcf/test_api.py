@@ -277,6 +277,10 @@ def test_an_item_has_one_rating_and_counts_are_added_up(frame, model):
     numbered = jaxcf.train("bias", [(1, 2, 3), (1, 3, 4), (2, 2, 5)], progress=False)
     with pytest.raises(UserError, match="item '2' has more than one rating"):
         numbered.new_user({2: 3, "2": 5})
+    for stars in ([1, 2], (4,), [], {"a": 1}, "x"):
+        with pytest.raises(UserError, match="the stars of an item are not a number"):
+            numbered.new_user({2: stars})
+    assert numbered.predict(np.array([1.0, 2.0], object), [2, 2]).tolist() == numbered.predict([1, 2], [2, 2]).tolist()
     counted = jaxcf.train("popularity", [row[:2] for row in ROWS], progress=False)
     known = counted.new_user({"i1": 5}, ["i0", "i1", "i1"]).ratings
     assert counted.catalogue.items[known.item].tolist() == ["i0", "i1"]

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from jaxcf.data.ids import find, union
 from jaxcf.data.ratings import (
     EMPTY,
     Catalogue,
@@ -14,14 +15,12 @@ from jaxcf.data.ratings import (
     by_item,
     by_user,
     digest,
-    find,
     grouped,
     join,
     present,
     rated_sets,
     relabel,
     take,
-    union,
 )
 
 STARS = RatingScale(1, 5, 1)
@@ -94,6 +93,8 @@ def test_integers_and_text_match_if_written_alike():
     assert find(whole, []).tolist() == []
     for known, expected in ((whole, [2, -1, -1, -1, -1]), (text, [1, -1, -1, -1, -1])):  # as pandas makes of integers
         assert find(known, np.array([7, 7.5, np.nan, np.inf, 8])).tolist() == expected
+        assert find(known, np.array([7.0, "7.0", np.nan, None, np.float32(8)], object)).tolist() == expected
+    assert find(text, np.array([[7.0, "ab"], [7, "x"]], object)).tolist() == [[1, 3], [1, -1]]
 
 
 def test_union_is_text_if_any_set_is():
@@ -115,13 +116,16 @@ def test_relabel_gives_minus_one_to_unknown_ids():
         (STARS, [1, 2, 5], [0, 6, 1.5, np.nan]),
         (RatingScale(0.5, 5, 0.5), [0.5, 3, 4.5], [0, 5.5, 0.75]),
         (RatingScale(0, 1, 0.1), np.float32([0.1, 0.3, 0.7, 1]), [0.15]),
+        (RatingScale(0.1, 99.9, 0.1), np.float32([0.1, 50.3, 99.9]), [0, 50.35, 99.91]),
+        (RatingScale(-9000.3, -9000, 0.1), np.float32([-9000.3, -9000.2, -9000.1]), [-9000.4, -9000.15, -8999.9]),
+        (RatingScale(0, 1e6, 1), [0, 999_999, 1e6], [-1, 0.5, 1_000_001, np.inf]),
         (RatingScale(-10, 10, 0), [-10, 3.14159], [-10.1, 11]),
     ],
 )
 def test_scale_contains_its_levels_only(scale, good, bad):
     assert scale.contains(good).all()
     assert not scale.contains(bad).any()
-    assert scale.clip(np.array([-99.0, 99.0])).tolist() == [scale.low, scale.high]
+    assert scale.clip(np.array([-1e9, 1e9])).tolist() == [scale.low, scale.high]
     if scale.step:
         every = scale.low + scale.step * np.arange(scale.levels)
         assert scale.level(every).tolist() == list(range(scale.levels))

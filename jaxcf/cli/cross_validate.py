@@ -102,7 +102,8 @@ def _folds(
         if number in done:
             continue
         title, began = f"fold {number} of {args.folds}", time.perf_counter()
-        data = splits.of_fold(f"{Path(args.ratings[0]).name}, {title}", *part, table.catalogue)
+        name, test_ids = f"{Path(args.ratings[0]).name}, {title}", "test" in getattr(args, "condition", ())
+        data = splits.of_fold(name, *part, table.catalogue, test_ids)
         note(args, f"{title}: {len(data.train.user):,} ratings of training, {len(part[1].user):,} of the test")
         if task.validated:
             data = splits.carve(jax.random.fold_in(jax.random.key(args.seed), training.VALID), data)

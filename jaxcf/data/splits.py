@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Ratings, digest, relabel, take
+from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Ratings, digest, present, relabel, take
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import filled
 
@@ -85,13 +85,16 @@ def kfold(key: jax.Array, ratings: Ratings, folds: int = 5) -> Iterator[tuple[Ra
     return ((take(ratings, part != i), take(ratings, part == i)) for i in range(folds))
 
 
-def of_fold(name: str, train: Ratings, test: Ratings, catalogue: Catalogue) -> Dataset:
+def of_fold(name: str, train: Ratings, test: Ratings, catalogue: Catalogue, test_ids: bool = False) -> Dataset:
     """Return a data set in which only users and items of the training ratings are known; -1 are others of the test.
 
     The scale of ratings is that of the catalogue, which has all of them.
+
+    Args:
+        test_ids: whether users and items that the test alone has are known, too, as of `reading.read_dataset`.
     """
-    users, items = catalogue.users[np.unique(train.user)], catalogue.items[np.unique(train.item)]
-    known = Catalogue(users, items, catalogue.scale)
+    found = present(catalogue, train, *([test] if test_ids else []))
+    known = Catalogue(catalogue.users[found.user[:-1]], catalogue.items[found.item[:-1]], catalogue.scale)
     train, test = (relabel(part, catalogue, known) for part in (train, test))
     return Dataset(name, train, EMPTY, test, known, digest(train, EMPTY, known), name)
 

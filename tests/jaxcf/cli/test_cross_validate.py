@@ -26,8 +26,10 @@ def files(tmp_path, monkeypatch):
         ("pmf", 2, ["--batch-size", "50", "--epochs", "2", "--num-features", "3"], "rmse_clipped"),
         ("bias", 5, [], "rmse_clipped"),
         ("wmf", 2, ["--positive", "3", "--epochs", "2", "--num-features", "3"], "ndcg@10"),
+        ("crbm", 2, ["--condition", "train", "test", "--batch-size", "9", "--epochs", "2", "--num-hidden", "3"],
+         "rmse_clipped"),
     ],
-)
+)  # fmt: skip
 def test_it_equals_splits_trainings_and_evaluations_by_hand(call, model, folds, options, measure):
     found, _ = call("cross-validate", model, *RATINGS, *options, "--folds", folds, "--seed", 2)
     call("split", "all.csv", "--scheme", "kfold", "--folds", folds, "--seed", 2, "--out", "parts")
@@ -35,7 +37,8 @@ def test_it_equals_splits_trainings_and_evaluations_by_hand(call, model, folds, 
     by_hand = []
     for number in range(1, folds + 1):
         out = f"own/{number}"
-        call("train", model, "--ratings", f"parts/train{number}.csv", *options, *seed, "--out", out)
+        test = ["--test", f"parts/test{number}.csv"] if "--condition" in options else []
+        call("train", model, "--ratings", f"parts/train{number}.csv", *test, *options, *seed, "--out", out)
         by_hand.append(call("eval", out, "--ratings", f"parts/test{number}.csv")[0])
         same = {name for name in by_hand[-1] if name in found["folds"][number - 1]} - {"seconds", "ranking_measures"}
         assert measure in same

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
-from jaxcf.data import reading
+from jaxcf.data import reading, writing
 from jaxcf.data.ratings import Ratings
 from jaxcf.data.reading import Reading
 from jaxfit.cli import options
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
     for path in files:
         if path.exists():
             raise UserError("a file is there already", path, "choose another --out")
-    reading.write(files, table.catalogue)
+    writing.write(files, table.catalogue)
     written = {str(path): len(part.user) for path, part in files.items()}
     if args.json:
         print_json({"command": "split", "scheme": args.scheme, "files": written})

@@ -1,20 +1,18 @@
-"""Reading ratings, pairs and data sets from files, with errors that name the line; writing ratings."""
+"""Reading ratings, pairs and data sets from files, with errors that name the line."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pcsv
 
 from jaxcf.data import checks
 from jaxcf.data.formats import netflix, parsing, typed_files
 from jaxcf.data.formats.columns import Columns, join
-from jaxcf.data.formats.file_layout import COLUMNS, format_of, without_stars
+from jaxcf.data.formats.file_layout import COLUMNS, COUNTS, format_of, without_stars
 from jaxcf.data.ids import union
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import (
@@ -35,7 +33,6 @@ from jaxcf.data.values import indices, parse_scale, scale_of, stars_of, without_
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import filled
 from jaxfit.files.opening import Source
-from jaxfit.run_dir.atomic import replacing
 from jaxfit.wording import quantity
 
 PAIRS, RATINGS = COLUMNS[:2], COLUMNS[:3]  # what may be read of files that have more columns
@@ -89,17 +86,20 @@ def read(
         paths: one or several files; a folder of the Netflix Prize; `-` for standard input; an array of a .mat
             file is named like `moviedata.mat:probe_vec`.
         reading: options; by default everything is detected from the files.
-        scale: scale of the ratings; by default that of `reading`, or else detected from the files.
-        counts: whether they are counts of implicit data: each is 1 in files of pairs without ratings.
+        scale: scale of the ratings, which training ratings have; by default that of `reading`, or else detected from
+            the files.
+        counts: whether they are counts of implicit data: each is 1 in files of pairs alone.
         times: whether times are read, where there are some.
 
     Raises:
         UserError: if a file is missing or cannot be parsed, a value is missing or invalid, a rating is off a given
-            scale, or a duplicate where those are errors. It names the file and the line.
+            scale, a duplicate where those are errors, or `scale` and that of `reading` are given. It names the file
+            and the line.
     """
     reading = reading or Reading()
-    scale = scale or parse_scale(reading.scale)
-    return _table(_columns(paths, reading, COLUMNS if times else RATINGS, scale), paths, reading, scale, counts)
+    scale = _one_scale(reading, scale)
+    columns = _columns(paths, reading, COLUMNS if times else RATINGS, scale, counts)
+    return _table(columns, paths, reading, scale, counts)
 
 
 def read_either(
@@ -110,8 +110,8 @@ def read_either(
 ) -> Table | PairTable:
     """Read ratings or counts without times as `read` does; pairs as `read_pairs` does if the files have no ratings."""
     reading = reading or Reading()
-    scale = scale or parse_scale(reading.scale)
-    columns = _columns(paths, reading, RATINGS, scale)
+    scale = _one_scale(reading, scale)
+    columns = _columns(paths, reading, RATINGS, scale, counts)
     if counts or "stars" in columns.codes:
         return _table(columns, paths, reading, scale, counts)
     return _pairs(columns, paths)
@@ -157,12 +157,13 @@ def read_dataset(
     train = _as_list(train)
     if len(train) == 1 and not test and format_of(train[0], reading) == "mat" and parsing.has_probe(train[0]):
         train, test = [f"{train[0]}:train_vec"], [f"{train[0]}:probe_vec"]
-    tables, listed = {"train": read(train, reading, scale, counts)}, {}
+    tables, listed = {"train": read(train, reading, counts=counts)}, {}
     for name, files in (("valid", valid), ("test", test)):
-        if name == "test" and not counts:  # its ratings must lie on the scale of the others
-            scale = scale or scale_of(np.concatenate([table.values for table in tables.values()]))
+        found = None
+        if name == "test" and not (scale or counts):  # its ratings must lie on the scale of the others
+            scale = found = scale_of(np.concatenate([table.values for table in tables.values()]))
         if files:
-            table = read_either(files, reading, scale, counts)
+            table = read_either(files, reading, found, counts)
             if isinstance(table, Table):
                 tables[name] = table
             else:
@@ -188,35 +189,25 @@ def read_dataset(
     return DatasetFiles(data, known.relabelled(catalogue) if known else None, notes)
 
 
-def write(parts: Mapping[Path, Ratings], catalogue: Catalogue) -> None:
-    """Write ratings, with the ids of their users and items, as CSV files with a header that `read` reads: all or none.
-
-    Args:
-        parts: file -> its ratings.
-        catalogue: the ids.
-
-    Raises:
-        UserError: if a file cannot be written.
-    """
-    with ExitStack() as all_written:  # before the first takes its place
-        for path, ratings in parts.items():
-            users, items = catalogue.users[ratings.user], catalogue.items[ratings.item]
-            columns = {"user": users, "item": items, "stars": ratings.stars}
-            if ratings.time is not None:
-                columns["time"] = ratings.time
-            temporary = all_written.enter_context(replacing(Path(path)))
-            with temporary.open("wb") as file:  # Arrow's own files have errors of their own
-                pcsv.write_csv(pa.table(columns), file, pcsv.WriteOptions(quoting_style="needed"))
-
-
 def _as_list(paths: Source | Sequence[Source]) -> list[Source]:
     return [paths] if isinstance(paths, str | Path) else list(paths)  # type: ignore[arg-type]
 
 
+def _one_scale(reading: Reading, scale: RatingScale | None) -> RatingScale | None:
+    """Return the scale that ratings must lie on: of training, or as given."""
+    if scale and reading.scale:
+        raise UserError(f"the ratings of training are {scale}", "--scale", "leave it out, or train with it")
+    return scale or parse_scale(reading.scale)
+
+
 def _columns(
-    paths: Source | Sequence[Source], reading: Reading, columns: Sequence[str], scale: RatingScale | None = None
+    paths: Source | Sequence[Source],
+    reading: Reading,
+    columns: Sequence[str],
+    scale: RatingScale | None = None,
+    counts: bool = False,
 ) -> Columns:
-    files = _as_list(paths)
+    files, columns = _as_list(paths), [*columns, *([COUNTS] if counts else [])]
     return join(itertools.chain.from_iterable(_of_file(path, reading, columns, scale) for path in files))
 
 
@@ -263,13 +254,10 @@ def _table(
     file, rated = _as_list(paths)[0], "stars" in columns.codes
     if columns.rows == 0:
         raise parsing.no_rows(file, pairs=False)
-    if columns.unrated is not None and not counts:
-        if len(columns.unrated.header) > len(PAIRS):
-            raise without_stars(columns.unrated.header, columns.unrated.taken[0][0])
-        do = "name the column of the ratings: --columns USER,ITEM,STARS"
-        raise UserError("the file holds pairs of user and item without ratings", file, do)
+    if columns.unrated is not None:
+        _require_pairs(columns.unrated, file, counts)
     if rated:
-        stars, values = stars_of(columns, scale, reading.decimal)
+        stars, values = stars_of(columns, scale, reading)
     else:
         stars, values = np.ones(columns.rows, np.float32), np.ones(1)
     (user, users), (item, items) = (indices(columns, name) for name in PAIRS)
@@ -279,13 +267,23 @@ def _table(
     if columns.guessed:
         checks.warn_swapped(ratings, _named([str(path) for path in _as_list(paths)]))
     catalogue = Catalogue(users, items, scale or scale_of(values))
-    known = "by --scale" if scale == parse_scale(reading.scale) else "as in training"
+    known = "by --scale" if reading.scale else "as in training"
     number = quantity(len(user), "count" if counts else "rating")
     said = (
         f"{_said(columns)}; {number} of {quantity(len(items), 'item')} by {quantity(len(users), 'user')}, "
         f"{catalogue.scale} ({known if scale else 'as found'})"
     )
     return Table(ratings, catalogue, [said, *columns.notes, *notes], values)
+
+
+def _require_pairs(part: parsing.Part, file: Source, counts: bool) -> None:
+    """Raise UserError for rows without ratings, or if these are counts, for a header that may name a column of them."""
+    if len(part.header) > len(PAIRS) and (error := without_stars(part.header, part.taken[0][0], counts)):
+        raise error
+    if not counts:
+        do = "name the column of the ratings: --columns USER,ITEM,STARS"
+        do += "; pairs are for models of implicit data, and split by --counts"
+        raise UserError("the file holds pairs of user and item without ratings", file, do)
 
 
 def _split_off(train: Ratings, listed: Pairs, catalogue: Catalogue, name: str) -> tuple[Ratings, Ratings]:

@@ -97,11 +97,18 @@ def _ids(texts: pa.Array) -> np.ndarray:
     return np.array(texts.to_pylist(), np.str_)
 
 
-def stars_of(columns: Columns, scale: RatingScale | None, decimal: str = ".") -> tuple[np.ndarray, np.ndarray]:
+def stars_of(columns: Columns, scale: RatingScale | None, reading: Reading) -> tuple[np.ndarray, np.ndarray]:
     """Return ratings as float32, and the distinct ones, ascending.
 
-    Raises UserError for a rating that is missing, not a finite number, too large, or off the given scale.
+    Args:
+        columns: the rows of files.
+        scale: of `reading`, or else of training.
+        reading: gives the decimal sign.
+
+    Raises:
+        UserError: a rating is missing, not a finite number, too large, or off the scale.
     """
+    decimal = reading.decimal
     codes, texts = columns.codes["stars"], columns.texts["stars"]
     numbers = np.array([rating_of(text, decimal) for text in texts.to_pylist()], np.float64)
     used = counted(codes, len(texts)) > 0
@@ -111,7 +118,7 @@ def stars_of(columns: Columns, scale: RatingScale | None, decimal: str = ".") ->
         text, number = texts[codes[row]].as_py(), numbers[codes[row]]
         what, do = rating_fault(text, decimal, scale), "correct the line or remove it"
         if abs(number) <= LARGEST:
-            do = "correct it, or give --scale"
+            do = "correct it, or " + ("give --scale" if reading.scale else "train with --scale LOW,HIGH,STEP")
         elif np.isnan(number) and re.fullmatch(r"[+-]?\d*,\d+", text):
             do = "if its comma is the decimal sign, give --decimal ,"
         raise UserError(str(what), columns.locate(row), do)

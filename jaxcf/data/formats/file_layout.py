@@ -31,6 +31,10 @@ _NAMES = {
     "stars": {"stars", "star", "rating", "ratings", "r", "rate", "score", "value", "overall", "bookrating"},
     "time": {"time", "timestamp", "ts", "t", "date", "datetime", "unixreviewtime"},
 }  # fmt: skip
+COUNTS = "counts"  # wanted with stars: these are counts, whose column may also have one of these names
+_COUNT_NAMES = {"count", "counts", "plays", "playcount", "playcounts", "numplays", "listens", "listencount", "views",
+                "viewcount", "clicks", "clickcount", "visits", "downloads", "purchases", "quantity", "qty", "frequency",
+                "freq", "weight"}  # fmt: skip
 PARQUET = b"PAR1"  # how such a file begins
 FIRST_LINES = 100  # of which the layout is that of most, where bad ones are left out
 _DELIMITERS = ("::", "\t", ",", ";", "|", " ")
@@ -167,7 +171,7 @@ def layout_of(path: Source, reading: Reading, wanted: Collection[str]) -> Layout
     layout = _separated(line, reading, where)
     delimiter = layout.delimiter
     fields, *second = [[field.strip() for field in layout.split(text)] for _, text in start[:2]]
-    known = _known_columns(fields)
+    known = _known_columns(fields, COUNTS in wanted)
     in_header = named = {"user", "item"} <= known.keys()
     columns = known if named else dict(zip(COLUMNS, range(len(fields)), strict=False))
     if reading.columns:
@@ -218,7 +222,7 @@ def columns_by_name(
     Raises:
         UserError: if columns are missing or cannot be identified.
     """
-    columns, rule = _known_columns(fields), "by their names"
+    columns, rule = _known_columns(fields, COUNTS in wanted), "by their names"
     if reading.columns:
         requested = [part.strip() for part in reading.columns.split(",")]
         columns, rule = _requested_columns(requested, fields, where, "stars" not in wanted), "by --columns"
@@ -240,13 +244,23 @@ def unidentified(fields: list[str], where: str) -> UserError:
     return UserError(f"the columns cannot be identified: {', '.join(fields)}", where, do)
 
 
-def without_stars(header: Sequence[str], where: str) -> UserError:
-    """Return the error of a file with a header that says which columns are users and items, but not which has stars."""
-    known = _known_columns(header)
+def without_stars(header: Sequence[str], where: str, counts: bool) -> UserError | None:
+    """Return the error of a file with a header that says which columns are users and items, but not which has stars.
+
+    Args:
+        counts: whether these are counts; then a header of a user, an item and perhaps a time is none: each count is 1.
+    """
+    known = _known_columns(header, counts)
     others = [name for column, name in enumerate(header) if column not in known.values()]
-    example = ",".join([header[known["user"]], header[known["item"]], *others[:1]])
-    do = f"the columns are {', '.join(header)}: name those of user, item and stars, as --columns {shlex.quote(example)}"
-    return UserError("no column, or more than one, is named as ratings are", where, do)
+    if counts and not others:
+        return None
+    pair = [header[known["user"]], header[known["item"]]]
+    kind, values = ("counts", "count") if counts else ("ratings", "stars")
+    example = shlex.quote(",".join([*pair, *others[:1]]))
+    do = f"the columns are {', '.join(header)}: name those of user, item and {values}, as --columns {example}"
+    if counts:
+        do += f", or of pairs alone: --columns {shlex.quote(','.join(pair))}"
+    return UserError(f"no column, or more than one, is named as {kind} are", where, do)
 
 
 def _order(delimiter: str, width: int) -> str:
@@ -300,11 +314,12 @@ def _requested_columns(requested: list[str], fields: list[str], where: str, pair
     return columns
 
 
-def _known_columns(fields: Sequence[str]) -> dict[str, int]:
+def _known_columns(fields: Sequence[str], counts: bool) -> dict[str, int]:
     plain = [re.sub(r"[\s_\-.]", "", text).lower() for text in fields]
     found = {}
     for name, known in _NAMES.items():
-        matching = [column for column, text in enumerate(plain) if text in known]
+        names = known | _COUNT_NAMES if counts and name == "stars" else known
+        matching = [column for column, text in enumerate(plain) if text in names]
         if len(matching) == 1:
             found[name] = matching[0]
     return found

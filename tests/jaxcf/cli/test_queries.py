@@ -274,7 +274,19 @@ WRONG = {
         ["eval", "{pmf}", "--ratings", "{test}", "--new-items", "{train}"], "no rating is of an item that was not"
     ),
     "new items off the scale": (
-        ["eval", "{pmf}", "--ratings", "{test}", "--new-items", "{off}"], "off.csv, line 2"
+        ["eval", "{pmf}", "--ratings", "{test}", "--new-items", "{off}"],
+        "off.csv, line 2) - correct it, or train with --scale LOW,HIGH,STEP",
+    ),
+    "scale of eval": (
+        ["eval", "{pmf}", "--ratings", "{test}", "--scale", "1,9,1"],
+        "the ratings of training are 1 to 5 in steps of 1 (--scale) - leave it out",
+    ),
+    "scale of known": (
+        ["eval", "{pmf}", "--ratings", "{test}", "--known", "{known}", "--scale", "1,5,1"], "(--scale) - leave it out"
+    ),
+    "scale of users": (["recommend", "{pmf}", "--users", "{known}", "--scale", "1,5,1"], "(--scale) - leave it out"),
+    "scale of new items": (
+        ["similar", "{pmf}", "--item", "m1", "--new-items", "{new}", "--scale", "1,5,1"], "(--scale) - leave it out"
     ),
     "rated items for pmf": (["recommend", "{pmf}", "--users", "{pairs}"], "for rated items; "),
     "pairs for an rbm": (["recommend", "{rbm}", "--users", "{known}", "--rated", "{pairs}"], "for rated items; "),

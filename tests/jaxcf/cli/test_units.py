@@ -8,7 +8,7 @@ from safetensors import safe_open
 
 import jaxcf
 from jaxcf.cli import main as cli
-from jaxcf.data import reading
+from jaxcf.data import reading, writing
 from jaxcf.data.ratings import Ratings, Units
 from jaxcf.data.values import scale_of
 
@@ -26,7 +26,7 @@ def test_movielens_on_another_scale_has_the_same_error(data_dir, tmp_path, capsy
     errors = []
     for factor, offset in ((1, 0), (20, 7)):
         ratings = table.ratings._replace(stars=factor * table.ratings.stars + offset)
-        reading.write({tmp_path / "ratings.csv": ratings}, table.catalogue)
+        writing.write({tmp_path / "ratings.csv": ratings}, table.catalogue)
         argv = ["--ratings", tmp_path / "ratings.csv", "--epochs", 3, "--out", tmp_path / str(factor)]
         found, _ = train(capsys, "pmf", *argv)
         errors.append(found["valid"]["rmse_clipped"] / factor)
@@ -98,7 +98,7 @@ def test_predictions_can_be_made_of_exported_factors_alone(data_dir, tmp_path, c
     table = reading.read(data_dir / "ml-100k" / "u.data")
     rows = slice(0, 20_000)
     ratings = Ratings(*(part[rows] for part in table.ratings[:3]))
-    reading.write({tmp_path / "r.csv": ratings._replace(stars=20 * ratings.stars + 7)}, table.catalogue)
+    writing.write({tmp_path / "r.csv": ratings._replace(stars=20 * ratings.stars + 7)}, table.catalogue)
     train(
         capsys,
         name,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from jaxcf.data.ratings import Catalogue, Ratings, RatingScale
-from jaxcf.data.reading import PairTable, Reading, read_dataset, read_either, read_pairs, write
+from jaxcf.data.reading import PairTable, Reading, read_dataset, read_either, read_pairs
+from jaxcf.data.writing import write
 from jaxfit.errors import UserError
 from rating_files import read, write_file
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxcf.data.ratings import RatingScale
-from jaxcf.data.reading import Reading
+from jaxcf.data.reading import Reading, read_either
 from jaxcf.data.values import parse_scale, scale_of
 from jaxfit.errors import UserError
 from rating_files import read, rows, write_file
@@ -62,8 +62,14 @@ def test_given_scale_replaces_the_detected_one(tmp_path):
     assert read(path).catalogue.scale == RatingScale(2, 4, 1)
     assert read(path, Reading(scale="0.5,5,0.5")).catalogue.scale == RatingScale(0.5, 5, 0.5)
     assert read(path, scale=RatingScale(0, 10, 0)).catalogue.scale == RatingScale(0, 10, 0)
-    with pytest.raises(UserError, match=r"rating 4 is off the scale of 1 to 3 in steps of 1 \(.*r.csv, line 2\)"):
+    off = r"rating 4 is off the scale of 1 to 3 in steps of 1 \(.*r.csv, line 2\) - correct it, or "
+    with pytest.raises(UserError, match=f"{off}give --scale$"):
         read(path, Reading(scale="1,3,1"))
+    with pytest.raises(UserError, match=f"{off}train with --scale LOW,HIGH,STEP$"):
+        read(path, scale=RatingScale(1, 3, 1))
+    for reader in (read, read_either):
+        with pytest.raises(UserError, match=r"the ratings of training are 1 to 5 in steps of 1 \(--scale\) - leave it"):
+            reader(path, reading=Reading(scale="1,5,1"), scale=RatingScale(1, 5, 1))
     for bad in ("1,5", "5,1,1", "1,5,3", "1,x,1", "1,5,-1", "1,inf,1", "nan,1,1"):
         with pytest.raises(UserError, match="invalid scale"):
             parse_scale(bad)
@@ -90,7 +96,7 @@ def test_counts_are_added_up_and_stars_are_not(tmp_path):
     assert Reading.of({"duplicates": "sum"}, counts=True) == Reading.of({}, counts=True)
     with pytest.raises(UserError, match=r"only counts can be added up, not stars \(--duplicates sum\)"):
         Reading.of({"duplicates": "sum"})
-    assert rows(read(path, Reading(duplicates="sum"))) == [(1, 1, 6)], "split adds counts up, too"
+    assert rows(read(path, Reading(duplicates="sum"), counts=True)) == [(1, 1, 6)]
     for counts, advice in ((False, "first or mean$"), (True, "mean or sum$")):
         with pytest.raises(UserError, match=advice):
             read(path, counts=counts)

@@ -31,7 +31,7 @@ SHARES: dict[str, tuple[str, float, str]] = {
 def add(parser: Parser) -> None:
     """Give the parser of `jaxcf split` its options."""
     schemes = "\n".join(f"  {name:8s} {about}" for name, about in SCHEMES.items())
-    parser.description = f"Split ratings into CSV files.\n\n{schemes}"
+    parser.description = f"Split ratings, or counts, into CSV files.\n\n{schemes}"
     parser.set_defaults(run=run)
     parser.add_argument("files", nargs="+", metavar="FILE", help="ratings (- is standard input)")
     parser.add_argument(
@@ -47,7 +47,12 @@ def add(parser: Parser) -> None:
         share.add_argument(f"--{name}", type=number, metavar="N" if whole else "SHARE", help=about)
     seed = options.number("--seed", **SEED)
     share.add_argument("--seed", type=seed, default=1, metavar="N", help="of the draws (default: 1)")
-    options.add(parser.add_argument_group("reading"), Reading)
+    reading_options = parser.add_argument_group("reading")
+    reading_options.add_argument(
+        "--counts", action="store_true",
+        help="the values are counts, of plays or purchases, and 1 in files of pairs; those of a pair are added up",
+    )  # fmt: skip
+    options.add(reading_options, Reading)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
 
@@ -59,19 +64,20 @@ def run(args: argparse.Namespace) -> None:
             setattr(args, name, default)
         elif args.scheme != scheme:
             raise UserError(f"it does not go with --scheme {args.scheme}", f"--{name}", f"use --scheme {scheme}")
-    table = reading.read(args.files, Reading(**options.given(args, Reading)), times=True)
+    how = Reading.of(options.given(args, Reading), args.counts)
+    table = reading.read(args.files, how, counts=args.counts, times=True)
     note(args, *table.notes)
     files = {out / f"{name}.csv": part for name, part in parts(args, table.ratings)}
     for path in files:
         if path.exists():
             raise UserError("a file is there already", path, "choose another --out")
-    writing.write(files, table.catalogue)
+    writing.write(files, table.catalogue, args.counts)
     written = {str(path): len(part.user) for path, part in files.items()}
     if args.json:
         print_json({"command": "split", "scheme": args.scheme, "files": written})
         return
     for file, number in written.items():
-        print(f"{file}: {quantity(number, 'rating')}")
+        print(f"{file}: {quantity(number, 'pair' if args.counts else 'rating')}")
 
 
 def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Ratings]]:

@@ -32,7 +32,7 @@ class Reading:
         None, "the possible ratings, as LOW,HIGH,STEP; step 0 for any value in between", metavar="LOW,HIGH,STEP"
     )
     duplicates: Literal["error", "last", "first", "mean", "sum"] = option(
-        "error", "what to do if a user has rated an item more than once; counts (see --positive) are added up: sum"
+        "error", "what to do if a user has rated an item more than once; counts are added up: sum"
     )
     encoding: str = option("utf-8", "encoding of the ratings files")
     decimal: Literal[".", ","] = option(".", "decimal sign of the ratings, as in 3.5 or 3,5")

@@ -1,7 +1,11 @@
-"""`jaxcf split`: shares and folds are those that are given."""
+"""`jaxcf split`: shares and folds are those that are given; parts of counts are as the whole."""
 
 import numpy as np
 import pytest
+
+from jaxcf.cli.main import main
+from jaxcf.data import reading
+from jaxcf.data.options import Reading
 
 
 @pytest.fixture
@@ -44,3 +48,62 @@ def test_another_seed_gives_another_split(split, scheme):
     one, again, other = (split(scheme, "--seed", seed, out=out) for seed, out in ((3, "a"), (3, "b"), (4, "c")))
     assert one == again
     assert all(one[name] != other[name] for name in one)
+
+
+@pytest.fixture
+def plays(tmp_path):
+    """Write files of plays by 12 users, where some pairs have several lines: with counts, and without."""
+    draws = np.random.default_rng(0)
+    rows = [f"u{user},m{item}" for user in range(12) for item in draws.choice(6, 4, replace=False)]
+    counted = [f"{row},{draws.integers(1, 9)}" for row in [*rows, *rows[:9]]]
+    files = {
+        "counted.csv": ["user,item,plays", *counted],
+        "repeated.csv": ["user,item", *rows, *rows[:9]],
+        "pairs.csv": ["user,item", *rows],
+    }
+    for name, lines in files.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def read_counts(*files):
+    table = reading.read(files, Reading.of({}, counts=True), counts=True)
+    users, items = table.catalogue.users[table.ratings.user], table.catalogue.items[table.ratings.item]
+    rows = list(zip(users.tolist(), items.tolist(), table.ratings.stars.tolist(), strict=True))
+    assert len({row[:2] for row in rows}) == len(rows)
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("name", ["counted", "repeated", "pairs"])
+def test_parts_of_counts_are_read_as_the_whole(plays, call, name):
+    whole, out = plays / f"{name}.csv", plays / name
+    call("split", whole, "--counts", "--out", out)
+    parts = [out / f"{part}.csv" for part in ("train", "valid", "test")]
+    assert sorted(row for part in parts for row in read_counts(part)) == read_counts(whole)
+    header = parts[0].read_text().splitlines()[0].replace('"', "")
+    assert header == ("user,item" if name == "pairs" else "user,item,count")
+
+
+def test_cross_validation_of_counts_has_the_folds_of_split(plays, call):
+    whole = ["--ratings", plays / "counted.csv"]
+    options = ["--num-features", 2, "--epochs", 2, "--seed", 3]
+    found, _ = call("cross-validate", "wmf", *whole, *options, "--folds", 2)
+    call(
+        "split", plays / "counted.csv", "--counts", "--scheme", "kfold", "--folds", 2, "--seed", 3, "--out", plays / "p"
+    )
+    for number, fold in enumerate(found["folds"], 1):
+        model = plays / f"m{number}"
+        call("train", "wmf", "--ratings", plays / "p" / f"train{number}.csv", *options, "--out", model)
+        by_hand, _ = call("eval", model, "--ratings", plays / "p" / f"test{number}.csv")
+        assert fold["ndcg@10"] == pytest.approx(by_hand["ndcg@10"], rel=1e-6)
+
+
+def test_stars_are_not_added_up_and_pairs_are_no_ratings(plays, capsys):
+    (plays / "stars.csv").write_text("user,item,stars\na,b,4\na,b,5\n")
+    for argv, said in (
+        (["stars.csv", "--duplicates", "sum"], "only counts can be added up, not stars (--duplicates sum)"),
+        (["pairs.csv"], "pairs are for models of implicit data, and split by --counts"),
+    ):
+        assert main(["split", str(plays / argv[0]), *argv[1:], "--out", str(plays / "out")]) == 2
+        assert said in capsys.readouterr().err
+        assert not (plays / "out").exists()

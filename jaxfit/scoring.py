@@ -42,8 +42,8 @@ def make_scores(
 
         out = jnp.zeros((-(-most // batch_size) * batch_size,), jnp.float32)
         carry = _streams(program, batch_size)
-        first = minibatches(program, most, batch_size).start
-        return lax.fori_loop(first, -(-size // batch_size), step, (out, carry))[0]
+        first = minibatches(program, most, division).start
+        return lax.fori_loop(first, division.steps(size), step, (out, carry))[0]
 
     return jax.jit(scores)
 
@@ -70,10 +70,10 @@ def _streams(program: Program, number: int) -> Any:
     return None if program.sequential is None else streams(program, number)
 
 
-def minibatches(program: Program, size: int, batch_size: int) -> range:
+def minibatches(program: Program, size: int, division: Division) -> range:
     """Return the numbers of the minibatches that score a data set; streams begin with examples before their own."""
     burn_in = 0 if program.sequential is None else program.sequential.burn_in
-    return range(-burn_in, -(-size // batch_size))
+    return range(-burn_in, division.steps(size))
 
 
 @lru_cache(maxsize=32)

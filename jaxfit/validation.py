@@ -27,8 +27,8 @@ VALIDATION_CHUNK_SECONDS = 2.0  # between which signals are obeyed
 def scored_at_once(program: Program, data: Any, streams: int, shards: int = 1) -> tuple[int, Capacity]:
     """Return how many examples to score at a time, on all devices, and the capacity of their ragged entries.
 
-    Of a sequential program these are one of each of the `streams`. Of others, SCORED on a CPU, and up to SCORED_MOST
-    elsewhere, with at most SCORED_ENTRIES ragged entries on a device.
+    Of a sequential program these are one of each of the `streams`, and fillers that make them a multiple of the shards.
+    Of others, SCORED on a CPU, and up to SCORED_MOST elsewhere, with at most SCORED_ENTRIES ragged entries on a device.
     """
     size, most = program.size(data), streams
     if not program.sequential:
@@ -53,9 +53,10 @@ class Validation:
         # where tables are split, the compiler divides minibatches
         shards = sharding.shards(mesh) if layout is None else 1
         batch_size, self.entries = scored_at_once(program, data, number, shards)
-        division = Division(batch_size, shards, sequential=program.sequential is not None)
+        # streams are the same on any number of devices, and so is the score
+        division = Division(batch_size, shards, sequential=program.sequential is not None, streams=number)
         self.run = scoring.make_sums(program, division, self.entries, mesh, layout, stream)
-        self.minibatches, self.mesh, self.chunk = scoring.minibatches(program, self.size, batch_size), mesh, 1
+        self.minibatches, self.mesh, self.chunk = scoring.minibatches(program, self.size, division), mesh, 1
         stretches = [Stretch(self.minibatches.start, self.minibatches.stop, self.entries)]
         self.data: Any = None
         self.host_data: HostData | None = None

@@ -27,17 +27,23 @@ class Division(NamedTuple):
         shards: of a minibatch.
         group_size: the number of neighbouring examples that are visited at once.
         sequential: whether the place in a minibatch is a stream, which visits its examples in their own order.
+        streams: their number, if the places past them are fillers; 0: each place is a stream.
     """
 
     batch_size: int
     shards: int = 1
     group_size: int = 1
     sequential: bool = False
+    streams: int = 0
 
     @property
     def shard_size(self) -> int:
         """The number of examples of a minibatch in each shard."""
         return self.batch_size // self.shards
+
+    def steps(self, size: Any) -> Any:
+        """Return the number of minibatches of so many examples."""
+        return -(-size // (self.streams or self.batch_size))
 
     def places(self, shard: Array | int) -> Array:
         """Return the places in a minibatch that a shard takes, int32[shard_size]."""
@@ -70,9 +76,11 @@ class Division(NamedTuple):
     def used(self, i: Array, size: Array) -> Array:
         """Return the number of examples that step i visits."""
         if self.sequential:  # streams that still have a window
-            return jnp.minimum(self.batch_size, -(-(size - i) // -(-size // self.batch_size)))
+            return jnp.minimum(self.batch_size, -(-(size - i) // self.steps(size)))
         return jnp.minimum(self.batch_size, size - i * self.batch_size)
 
     def positions(self, i: Array, places: Array, size: Array) -> Array:
         """Return where in the order of the examples these places of step i are, which may be outside of it."""
-        return places * -(-size // self.batch_size) + i if self.sequential else i * self.batch_size + places
+        if self.sequential:  # fillers are past the last stream, where there are no examples
+            return jnp.minimum(places, self.streams or self.batch_size) * self.steps(size) + i
+        return i * self.batch_size + places

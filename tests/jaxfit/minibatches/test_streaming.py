@@ -192,6 +192,12 @@ def test_minibatches_are_divided_as_a_plain_loop_divides_them() -> None:
     assert found == [[[0, 3], [6, 9]], [[1, 4], [7, 10]], [[2, 5], [8, 10]]]
     assert [streams.weights(2, streams.places(k), size).tolist() for k in range(2)] == [[1, 1], [1, 0]]
     assert [int(streams.used(i, size)) for i in range(3)] == [4, 4, 3]
+    filled = Division(6, 3, sequential=True, streams=4)  # as `streams`, and two places more
+    assert filled.steps(size) == streams.steps(size) == 3
+    found = [[filled.examples(i, k, order, size).tolist() for k in range(3)] for i in range(3)]
+    assert found == [[[0, 3], [6, 9], [10, 10]], [[1, 4], [7, 10], [10, 10]], [[2, 5], [8, 10], [10, 10]]]
+    assert [filled.weights(2, filled.places(k), size).tolist() for k in range(3)] == [[1, 1], [1, 0], [0, 0]]
+    assert [int(filled.used(i, size)) for i in range(3)] == [4, 4, 3]
 
 
 def test_examples_that_are_visited_one_after_another_are_refused() -> None:

@@ -159,7 +159,9 @@ def plan(
     from jaxfit.checks import check_minibatch  # here: the help is shown without JAX
     from jaxfit.devices import sharding
 
-    check_minibatch(recipe, sharding.make(run.devices, run.row_shards))  # before data are read
+    # before data are read
+    processes.require_same({"--devices": run.devices, "--row-shards": run.row_shards})
+    check_minibatch(recipe, sharding.make(run.devices, run.row_shards))
     return Plan(fields, recipe, args.seed, dataclasses.replace(run, show=processes.leads() and not args.quiet))
 
 

@@ -28,6 +28,8 @@ from jaxfit.recipe import option
 from jaxfit.run_dir import json_text
 
 if TYPE_CHECKING:  # commands that need no other process need no sockets
+    import numpy as np
+
     from jaxfit.devices import meeting
 
 PIECE = 1 << 24  # bytes of a broadcast
@@ -109,10 +111,6 @@ def join(how: Join, program: str = "jaxfit") -> None:
         alarm.cancel()
     _joining = False
     _first = several() and leads()
-    counts = [len(jax.local_devices(process_index=k)) for k in range(jax.process_count())]
-    if len(set(counts)) > 1:
-        what = f"the processes have different numbers of devices: {', '.join(map(str, counts))}"
-        raise UserError(what, "--devices", "give every process the same number")
 
 
 def _meet(how: Join, program: str) -> str:
@@ -184,9 +182,8 @@ def highest(number: int) -> int:
     if not several():
         return number
     import numpy as np
-    from jax.experimental import multihost_utils
 
-    return int(multihost_utils.process_allgather(np.array(number, np.int32)).max())
+    return int(_of_all(np.array(number, np.int32)).max())
 
 
 def require_same(known: Mapping[str, Any]) -> None:
@@ -287,14 +284,39 @@ def _index() -> int:
 def _of_first(content: bytes) -> bytes:
     """Broadcast process 0's bytes to every process."""
     import numpy as np
-    from jax.experimental import multihost_utils
 
-    high, low = multihost_utils.broadcast_one_to_all(np.array(divmod(len(content), 1 << 30), np.int32))
+    high, low = _of_all(np.array(divmod(len(content), 1 << 30), np.int32), first=True)
     size, pieces = (int(high) << 30) + int(low), []
     for first in range(0, size, PIECE):
         length = min(PIECE, size - first)
         padded = max(256, 1 << (length - 1).bit_length())  # few lengths, each of which is compiled once
         mine = content[first : first + length] if leads() else b""
-        piece = multihost_utils.broadcast_one_to_all(np.frombuffer(mine.ljust(padded, b"\0"), np.uint8))
-        pieces.append(np.asarray(piece, np.uint8).tobytes()[:length])
+        piece = _of_all(np.frombuffer(mine.ljust(padded, b"\0"), np.uint8), first=True)
+        pieces.append(piece.tobytes()[:length])
     return b"".join(pieces)
+
+
+def _of_all(array: "np.ndarray", first: bool = False) -> "np.ndarray":
+    """Return the arrays of all processes, [processes, …], or that of process 0 alone; all of them must call this.
+
+    It goes by one device of each process: `jax.experimental.multihost_utils` fails where these have different numbers.
+    """
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    devices = [jax.local_devices(process_index=k)[0] for k in range(jax.process_count())]
+    mesh = Mesh(np.array(devices), ("processes",))
+    split, whole = NamedSharding(mesh, PartitionSpec("processes")), NamedSharding(mesh, PartitionSpec())
+    own = [jax.device_put(array[None], devices[jax.process_index()])]
+    given = jax.make_array_from_single_device_arrays((len(devices), *array.shape), split, own)
+    found = jax.jit(_first_array if first else _same, out_shardings=whole)(given)
+    return np.asarray(found.addressable_data(0))
+
+
+def _first_array(arrays: Any) -> Any:
+    return arrays[0]
+
+
+def _same(arrays: Any) -> Any:
+    return arrays

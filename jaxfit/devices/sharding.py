@@ -36,10 +36,11 @@ def make(num_devices: int, row_shards: int = 1) -> Mesh | None:
         UserError: a process has fewer devices, or all of them do not divide into groups of `row_shards`.
     """
     devices = [jax.local_devices(process_index=k) for k in range(jax.process_count())]
-    fewest = min(map(len, devices))
+    fewest, process = min((len(own), k) for k, own in enumerate(devices))
     if num_devices < 1 or num_devices > fewest:
+        where = f" by process {process}" if len(devices) > 1 else ""
         advice = "on a CPU, set XLA_FLAGS=--xla_force_host_platform_device_count=N to simulate more"
-        raise UserError(f"{num_devices} devices asked for, {fewest} found", "--devices", advice)
+        raise UserError(f"{num_devices} devices asked for, {fewest} found{where}", "--devices", advice)
     chosen = [device for own in devices for device in own[:num_devices]]
     return over(chosen, row_shards)
 

@@ -27,13 +27,17 @@ def free_port():
 
 
 def run_two_processes(folder, trouble):
-    """Run two processes in the same folder to their end: exit statuses, and lines of standard error."""
+    """Run two processes in the same folder to their end: exit statuses, and lines of standard error.
+
+    They train on one device each; process 1 has another, which it does not use.
+    """
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
     port = free_port()
     both = [
         subprocess.Popen(
             [sys.executable, toy_process.__file__, *map(str, (port, me, folder, trouble))],
-            env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            env={**environment, "JAX_NUM_CPU_DEVICES": str(1 + me)}, text=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )
         for me in (0, 1)
     ]  # fmt: skip
@@ -101,6 +105,15 @@ def test_only_files_that_a_process_lacks_are_sent(tmp_path, monkeypatch):
     processes.share(other)
     assert sent == ["b/c", "d"]
     assert {name: processes._digest(other / name) for name in digests} == digests
+
+
+def test_a_process_with_too_few_devices_is_named(monkeypatch):
+    found = {0: jax.local_devices()[:3], 1: jax.local_devices()[3:5]}
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    monkeypatch.setattr(jax, "local_devices", lambda process_index: found[process_index])
+    assert mesh.make(2).size == 4
+    with pytest.raises(UserError, match=r"^3 devices asked for, 2 found by process 1 \(--devices\)"):
+        mesh.make(3)
 
 
 @pytest.mark.parametrize(

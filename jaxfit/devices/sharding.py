@@ -8,6 +8,7 @@ over `jax.shard_map` with explicit collectives, and the same for a mesh over the
 and the compiler splits it.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxfit.devices.platform import default_device
 from jaxfit.errors import UserError
 from jaxfit.tables import Head, Part, Rows
+from jaxfit.wording import quantity
 
 DATA, ROWS = AXES = ("data", "rows")  # of a mesh; minibatches are split over both, tables over the second
 WHOLE = PartitionSpec()  # the same on all devices
@@ -33,7 +35,8 @@ def make(num_devices: int, row_shards: int = 1) -> Mesh | None:
         row_shards: the number of devices over which tables are split by rows.
 
     Raises:
-        UserError: a process has fewer devices, or all of them do not divide into groups of `row_shards`.
+        UserError: a process has fewer devices, or all of them are fewer than `row_shards`, or do not divide into groups
+            of so many.
     """
     devices = [jax.local_devices(process_index=k) for k in range(jax.process_count())]
     fewest, process = min((len(own), k) for k, own in enumerate(devices))
@@ -42,6 +45,10 @@ def make(num_devices: int, row_shards: int = 1) -> Mesh | None:
         advice = "on a CPU, set XLA_FLAGS=--xla_force_host_platform_device_count=N to simulate more"
         raise UserError(f"{num_devices} devices asked for, {fewest} found{where}", "--devices", advice)
     chosen = [device for own in devices for device in own[:num_devices]]
+    if row_shards > len(chosen):
+        what = f"training on {quantity(len(chosen), 'device')} cannot split tables over {row_shards}"
+        each = row_shards // math.gcd(row_shards, len(devices))  # of each process
+        raise UserError(what, "--row-shards", f"give --devices a multiple of {each}")
     return over(chosen, row_shards)
 
 

@@ -10,6 +10,7 @@ from jaxfit.errors import UserError
 from jaxfit.loop import LARGEST_DECAY, RESCALE_STEPS
 from jaxfit.program import Program
 from jaxfit.recipe import INT32_MAX, Recipe, named_arrays, per_parameter
+from jaxfit.wording import quantity
 
 MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
 LARGEST_SHRINK = 0.5  # of a row, by the prior `per-row`, in one step
@@ -17,9 +18,11 @@ LARGEST_SHRINK = 0.5  # of a row, by the prior `per-row`, in one step
 
 def check_minibatch(recipe: Recipe, mesh: Mesh | None) -> None:
     """Raise UserError where a recipe's minibatch does not divide among the devices."""
-    if recipe.batch_size % sharding.shards(mesh):
-        what = f"{recipe.batch_size} examples do not divide among the devices"
-        raise UserError(what, "--batch-size", f"make it a multiple of {sharding.shards(mesh)}")
+    shards = sharding.shards(mesh)
+    if recipe.batch_size % shards:
+        what = f"a minibatch of {quantity(recipe.batch_size, 'example')} does not divide among {shards} devices"
+        advice = f"take devices whose number divides it, or (not with --resume) a multiple of {shards} as --batch-size"
+        raise UserError(what, "--devices, --batch-size", advice)
 
 
 def check(program: Program, recipe: Recipe, mesh: Mesh | None, stream: bool = False) -> None:

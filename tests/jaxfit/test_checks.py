@@ -6,12 +6,22 @@ import jax
 import pytest
 
 import toy
-from jaxfit.checks import check_size
+from jaxfit.checks import check_minibatch, check_size
+from jaxfit.devices import sharding
 from jaxfit.errors import UserError
 from jaxfit.program import Decay
 from jaxfit.recipe import Recipe
 
 RECIPE = Recipe(optimizer="sgd", batch_size=1, epochs=1, rate={"*": 1e-2}, decay={"*": 0.0})
+
+
+@pytest.mark.parametrize(("batch_size", "said"), [(1000, "1,000 examples"), (1, "1 example")])
+def test_devices_that_do_not_divide_a_minibatch_are_refused_with_a_remedy_for_a_resume(batch_size, said):
+    with pytest.raises(UserError, match=f"^a minibatch of {said} does not divide among 3 devices") as error:
+        check_minibatch(replace(RECIPE, batch_size=batch_size), sharding.make(3))
+    assert str(error.value).endswith(
+        " - take devices whose number divides it, or (not with --resume) a multiple of 3 as --batch-size"
+    )
 
 
 @pytest.mark.parametrize(("size", "shrink", "fits"), [(9, 0.49, True), (9, 0.51, False), (5000, 0.1, False)])

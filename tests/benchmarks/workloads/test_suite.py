@@ -147,7 +147,7 @@ def test_scaling_is_measured_up_to_a_number_of_devices(tmp_path: Path, monkeypat
     [
         (["--workload", "words", "--scaling"], "scaling needs at least two devices"),
         (["--workload", "word"], "there is no workload 'word'"),
-        (["--workload", "words", "--devices", "3"], "64 examples do not divide among the devices"),
+        (["--workload", "words", "--devices", "3"], "a minibatch of 64 examples does not divide among 3 devices"),
         (["--workload", "words", "--devices", "99"], "99 devices asked for"),
         (["--workload", "words", "sweeps", "--devices", "2"], "sweeps cannot be split: it runs on one device"),
         (["--workload", "words", "--seconds", "0"], "'0' is not a number of seconds"),

@@ -61,7 +61,7 @@ def vectors_of(R: jax.Array, context: jax.Array) -> jax.Array:
         R: [N_w, N_f].
         context: int32 [..., c].
     """
-    return R.at[context].get(mode="fill", fill_value=0)
+    return jnp.take(R, context, axis=0, mode="fill", fill_value=0)
 
 
 @jax.named_scope("context")

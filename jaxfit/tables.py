@@ -261,7 +261,6 @@ def update_rows(
     """Update rows by a gradient given in parts; decay reaches every row through the scale.
 
     By SGD and AdaGrad the update is the same as of the whole array; by Adam, rows without a gradient do not move.
-
     With a decay of None, the gradient includes it, and the scale remains 1.
     """
     value = weights.value

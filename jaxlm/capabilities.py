@@ -50,13 +50,14 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class FillsGaps:
-    """The model says how well a word fits between the words before and after it, by no probability of the line.
+    """The model says how well a word fits between those before and after it, even without a probability of the line.
 
     Attributes:
         scores: (model, gaps, each a `Gap`) -> how well each word fits, float64 [n] of each gap, nats, by which the
             words of one gap are compared.
-        of_word: whether these are logarithms of probabilities of the words themselves, so that the words which the
-            vocabulary lacks have a share each of that of `<unk>`; not of the words around them, or of ratios.
+        of_word: whether the scores are log-probabilities of the word in the gap, up to a constant. If so, each of the
+            words that the vocabulary lacks has an equal share of that of `<unk>`. False where the words around it are
+            predicted.
     """
 
     scores: Callable[[Any, Sequence[Gap]], list[np.ndarray]]

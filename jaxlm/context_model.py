@@ -219,9 +219,9 @@ def predicts_from_context(
 ) -> PredictsWords:
     """Return the capability to predict words; events are scored by the model's program.
 
-    Where a line begins afresh, though contexts ran on across lines in training, there is a line end before it and no
-    word before that, whose vector is zeros: as predictions are nearly as good as with the lines before, while those
-    from several line ends, which training never saw, are worse.
+    Where a line begins afresh, though contexts ran on across lines in training, its context is one line end, and zeros
+    in place of the vectors of words before that. Predictions are then nearly as good as with the lines before. From
+    several line ends in a row, which training never saw, they are worse.
 
     Args:
         log_prob: (params, context: int32 [c], oldest first, config) -> [N_w], nats; what a model's structure gives for

@@ -208,8 +208,8 @@ class LanguageStore(Store):
         else:
             trained = train(spec.model, corpus, directory, config=dict(spec.config))
         assert trained.model is not None
-        parts = ("valid", "test") if predicts_words(spec) else ()
-        predictions = {part: trained.model.event_log_probs(getattr(corpus, part)) for part in parts}
+        parts = {"valid": corpus.valid, "test": corpus.test} if predicts_words(spec) else {}
+        predictions = {part: trained.model.event_log_probs(ids) for part, ids in parts.items()}
         return Outcome(trained.seconds, predictions)
 
     def perplexity(self, spec: Spec, part: str) -> Scores:

@@ -20,8 +20,8 @@ class Text(NamedTuple):
             share a compiled program; of a memory-mapped text the events alone.
         events: int32 scalar, the number of events; an array, since a static number would compile for each length.
         eos: int32 scalar, the id of the line end.
-        before: int32 scalar, where contexts do not run on across line ends, the id of what comes before the end of the
-            line before: `<eos>`, or `NO_WORD`.
+        before: int32 scalar, the id at all places before a context's last line end, where contexts do not run on across
+            these: `<eos>`, or `NO_WORD`.
         topics: float32 [capacity, K], of models that have them: the mixture of topics before each event.
     """
 
@@ -71,11 +71,12 @@ def gather_contexts(
     """Gather contexts w_1..w_c, int32 [B, c], oldest word first, and the words that follow them, int32 [B].
 
     Args:
-        text: the events; before the first one, contexts have line ends.
+        text: the events; before the first one is a line end, and before that others, or unless `across_lines`
+            `text.before`.
         index: int32 [B], positions of events in the text.
         context_size: c.
-        across_lines: whether contexts continue across line ends, as in the thesis; otherwise what comes before the end
-            of the line before is `text.before`.
+        across_lines: whether contexts continue across line ends, as in the thesis; otherwise all places before a
+            context's last line end have `text.before`.
     """
     place = index[:, None] + jnp.arange(-context_size, 0)[None, :]
     contexts = jnp.where(place < 0, text.eos, text.words[jnp.maximum(place, 0)])

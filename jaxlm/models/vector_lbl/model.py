@@ -167,11 +167,13 @@ def fills_gaps(fit: Callable[..., Array], of_word: bool) -> FillsGaps:
     """
 
     def scores(model: Any, gaps: Sequence[Gap]) -> list[np.ndarray]:
-        c, found = model.config.window, []
+        c, found, log_kept = model.config.window, [], np.zeros(len(model.vocabulary))
+        if of_word:  # training sees only a share of a frequent word's occurrences
+            log_kept = blocks.log_kept(model.vocabulary.counts, model.vocabulary.eos, model.config)
         for before, after, words in gaps:
             around = np.concatenate([before[-c:], after[:c]])
             places = np.concatenate([np.arange(-min(c, len(before)), 0), np.arange(1, 1 + min(c, len(after)))])
-            found.append(np.asarray(fit(model.params, around, places, words), np.float64))
+            found.append(np.asarray(fit(model.params, around, places, words), np.float64) - log_kept[words])
         return found
 
     return FillsGaps(scores, of_word)

@@ -113,6 +113,17 @@ def kept_share(counts: NDArray[np.int64], threshold: float) -> NDArray[np.float6
     return np.minimum(1, np.sqrt(ratio) + ratio)
 
 
+def log_kept(counts: NDArray[np.int64], eos: int, config: Any) -> NDArray[np.float64]:
+    """Return the logarithm of `kept_share` of each word, [N_w].
+
+    Args:
+        counts: [N_w], with those of line ends, which are no words.
+        eos: id of the line end.
+        config: has the threshold, `subsample`.
+    """
+    return np.log(kept_share(np.where(np.arange(len(counts)) == eos, 0, counts), config.subsample))
+
+
 def redraw(original: Data, key: Array, config: Any) -> Data:
     """Draw an epoch's words and windows from a text laid out by `data`: `Program.redraw`."""
     c, number = config.window, int(original.events)

@@ -96,18 +96,21 @@ def fills_gaps(fit: Callable[..., Array], of_word: bool) -> FillsGaps:
     Args:
         fit: (params, around, words, codes, config) -> how well words fit, [n], nats; around: int32 [m], the words
             around the gap.
-        of_word: whether words are predicted by those around them, and not the other way round. The noise of negative
-            sampling is then counted in: log P(w | x) is log P(w | x) / P_n(w), which is learned, and log P_n(w).
+        of_word: whether words are predicted by those around them, and not the other way round. Their log-probability in
+            the text is then what is learned, plus log P_n(w) where that is the ratio to noise, minus the logarithm of
+            the share of w's occurrences that subsampling keeps.
     """
 
     def scores(model: Any, gaps: Sequence[Gap]) -> list[np.ndarray]:
         of_tree = None if model.structure is None else codes(model.structure)
-        log_noise = np.zeros(len(model.vocabulary))
-        if of_word and of_tree is None:
-            log_noise = model.config.noise_power * np.log(np.maximum(model.vocabulary.counts, 1))  # and a constant
+        added, vocabulary = np.zeros(len(model.vocabulary)), model.vocabulary
+        if of_word:
+            added -= blocks.log_kept(vocabulary.counts, vocabulary.eos, model.config)
+            if of_tree is None:
+                added += model.config.noise_power * np.log(np.maximum(vocabulary.counts, 1))  # and a constant
         return [
             np.asarray(fit(model.params, np.concatenate(gap[:2]), gap.words, of_tree, model.config), np.float64)
-            + log_noise[gap.words]
+            + added[gap.words]
             for gap in gaps
         ]
 

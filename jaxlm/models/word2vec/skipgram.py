@@ -79,7 +79,7 @@ def fit_of_words(params: Params, around: Array, words: Array, codes: Codes | Non
     """Compute Σ log P(v | w) over the words v around a gap, for each word w that could fill it: [n], nats.
 
     They are predicted from w as in Mikolov et al. 2013a, §4.5: all of the line, not those of a window alone. By
-    negative sampling a number that is the same for all w is left out.
+    negative sampling it is an estimate, not normalised, without the sum of log (k P_n(v)), which is equal for all w.
 
     Args:
         around: int32 [m].

@@ -113,9 +113,9 @@ def test_models_are_trained_without_weights_of_positions(module):
 @pytest.mark.parametrize("position_dependent", [True, False])
 def test_words_fit_a_gap_by_the_scores_of_all_predictions_within_a_window(module, position_dependent):
     """By loops over places: vLBL predicts the word from its window, ivLBL its window's words from the word."""
-    cfg = dataclasses.replace(CONFIG, position_dependent=position_dependent)
+    cfg = dataclasses.replace(CONFIG, position_dependent=position_dependent, subsample=0.05)
     params = random_params(cfg)
-    vocabulary = Vocabulary(("<eos>", "<unk>", *"abcdefg"), np.zeros(N_W, np.int64), LeftOut(5, 9, "none"))
+    vocabulary = Vocabulary(("<eos>", "<unk>", *"abcdefg"), np.bincount(TEXT, minlength=N_W), LeftOut(5, 9, "none"))
     fitted = Model(module.MODEL, vocabulary, cfg, params, {})
     questions = [
         completion.Question("1", "a b c _____ d e g", ["f", "a b", "zebra"], "q, line 1"),
@@ -136,7 +136,9 @@ def test_words_fit_a_gap_by_the_scores_of_all_predictions_within_a_window(module
         if module is ivlbl:
             return of_pairs
         q_hat = sum(q_hats) / max(1, len(q_hats))
-        return np.sum(q_hat * whole.Q[w]) + whole.b[w] - np.log(5) * (w == vocabulary.unk)
+        share = 0.05 * vocabulary.counts[1:].sum() / vocabulary.counts[w]
+        log_kept = np.log(min(1, np.sqrt(share) + share))
+        return np.sum(q_hat * whole.Q[w]) + whole.b[w] - np.log(5) * (w == vocabulary.unk) - log_kept
 
     def ids(words):
         return [vocabulary.ids.get(word, vocabulary.unk) for word in words]

@@ -13,13 +13,12 @@ import jaxlm.cli.main
 from jaxfit import tables
 from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Run
-from jaxlm.capabilities import Embeds, FillsGaps, Gap, PredictsWords
+from jaxlm.capabilities import Embeds, PredictsWords
 from jaxlm.data.corpus import Corpus
-from jaxlm.data.vocabulary import LeftOut, Vocabulary
+from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models.word2vec import blocks, cbow, model, outputs, skipgram
 from jaxlm.objectives import noise, sampled
 from jaxlm.objectives.tree import codes
-from jaxlm.tasks import completion
 from jaxlm.tasks.neighbours import nearest
 from jaxlm.trained_model import Model
 from jaxlm.training import train
@@ -31,7 +30,6 @@ N_W, D, EOS, WINDOW = 9, 4, 0, 3
 TEXT = np.random.default_rng(0).integers(0, N_W, 200).astype(np.int32)
 COUNTS = np.bincount(TEXT, minlength=N_W)
 TREE = build.huffman(COUNTS)
-WORDS = Vocabulary(("<eos>", "<unk>", *"abcdefg"), COUNTS, LeftOut(5, 9, "none"))
 LIMIT = norm.isf(1e-6)  # of a z-score
 MODELS = pytest.mark.parametrize("module", [skipgram, cbow], ids=["skipgram", "cbow"])
 
@@ -329,61 +327,3 @@ def test_gradients_have_the_type_of_the_parameters(module, options):
     read, batch = blocks.read(params, batch, module.program(cfg))
     gradient = jax.grad(lambda read: jnp.sum(module.per_block(read, batch, cfg)))(read)
     assert {x.dtype for x in gradient} == {jnp.dtype(jnp.bfloat16)}
-
-
-@MODELS
-def test_words_fit_a_gap_by_what_negative_sampling_learns(module):
-    """Skip-gram predicts all other words of the line from the word, CBOW the word from their mean.
-
-    What CBOW learns is how much more probable a word is than as noise.
-    """
-    cfg = config()
-    params = random_params(cfg)
-    W, C = (np.asarray(x, np.float64) for x in params)
-    fitted = Model(module.MODEL, WORDS, cfg, params, {})
-    gaps = [
-        Gap(np.array([1, 2, 2, 5]), np.array([7]), np.array([3, 1, 8])),
-        Gap(np.zeros(0, np.int32), np.array([4]), np.array([6])),
-    ]
-    found = module.MODEL.capability(FillsGaps).scores(fitted, gaps)
-    for gap, scores in zip(gaps, found, strict=True):
-        around = [*gap.before, *gap.after]
-        for w, score in zip(gap.words, scores, strict=True):
-            if module is skipgram:
-                expected = sum(W[w] @ C[v] for v in around)
-            else:
-                expected = sum(W[v] for v in around) @ C[w] / len(around) + 0.75 * np.log(COUNTS[w])
-            assert score == pytest.approx(expected, rel=1e-5)
-
-
-def test_by_a_tree_words_fit_a_gap_by_probabilities():
-    """Skip-gram's are of the word beside the gap, CBOW's of the word in it: both sum to one over all words."""
-    cfg = config(objective="tree")
-    every, one = np.arange(N_W), np.array([4])
-    for module, gaps in (
-        (skipgram, [Gap(np.array([v]), np.zeros(0, np.int32), one) for v in every]),
-        (cbow, [Gap(one, np.array([2]), every)]),
-    ):
-        fitted = Model(module.MODEL, WORDS, cfg, random_params(cfg), {}, TREE)
-        scores = np.concatenate(module.MODEL.capability(FillsGaps).scores(fitted, gaps))
-        assert len(scores) == N_W
-        assert np.std(scores) > 0.1
-        assert np.exp(scores).sum() == pytest.approx(1, abs=1e-5)
-    both = Gap(np.array([3, 5]), np.array([3]), one)
-    apart = [Gap(np.array([v]), np.zeros(0, np.int32), one) for v in (3, 5, 3)]
-    fitted = Model(skipgram.MODEL, WORDS, cfg, random_params(cfg), {}, TREE)
-    together, *each = skipgram.MODEL.capability(FillsGaps).scores(fitted, [both, *apart])
-    assert together == pytest.approx(sum(each), rel=1e-5)
-
-
-@pytest.mark.parametrize("objective", ["negative", "tree"])
-def test_an_unknown_choice_has_its_share_where_choices_are_predicted(objective):
-    """By CBOW; skip-gram predicts the words around them."""
-    cfg = config(objective=objective)
-    for module, share in ((skipgram, 0), (cbow, np.log(5))):
-        fitted = Model(module.MODEL, WORDS, cfg, random_params(cfg), {}, TREE if objective == "tree" else None)
-        questions = [completion.Question("1", "a b _____ c", ["d", "zebra"], "here")]
-        gap = Gap(np.array([2, 3]), np.array([4]), np.array([5, 1]))
-        (expected,) = module.MODEL.capability(FillsGaps).scores(fitted, [gap])
-        found = completion.gap_scores(fitted, questions, str, period_apart=False) * np.log(10)
-        np.testing.assert_allclose(found, [expected - [0, share]], rtol=1e-6)

@@ -209,8 +209,7 @@ class LanguageStore(Store):
             trained = train(spec.model, corpus, directory, config=dict(spec.config))
         assert trained.model is not None
         parts = {"valid": corpus.valid, "test": corpus.test} if predicts_words(spec) else {}
-        predictions = {part: trained.model.event_log_probs(ids) for part, ids in parts.items()}
-        return Outcome(trained.seconds, predictions)
+        return Outcome(trained.seconds, {part: trained.model.event_log_probs(ids) for part, ids in parts.items()})
 
     def perplexity(self, spec: Spec, part: str) -> Scores:
         """Return a model's nats in each block of lines of a part, "valid" or "test"; their figure is the perplexity."""

@@ -17,7 +17,6 @@ from jax import Array, lax
 from jaxfit.devices.platform import platform
 from jaxfit.row_products import dots
 from jaxfit.tables import Head, Outer, Part, Rows, Weights, zero_after
-from jaxlm.data.contexts import vectors_of
 from jaxlm.models.hlbl.batch import Batch
 from jaxlm.objectives.tree_tiles import TILE, Tiles, decide, weighted_rows
 
@@ -29,28 +28,28 @@ class Forward(NamedTuple):
         loss: [B], nats.
         hot: [T, TILE], the derivative of the loss by each logit.
         cold: [T, TILE], likewise.
-        read: [c, B, N_f], the context's vectors.
         r_hat: [B, N_f].
     """
 
     loss: Array
     hot: Array
     cold: Array
-    read: Array
     r_hat: Array
 
 
 @jax.named_scope("tree")
-def forward(weights: Sequence[Weights], batch: Batch, mask: Array | None, num_hot: int) -> Forward:
+def forward(weights: Sequence[Weights], read: Array, batch: Batch, mask: Array | None, num_hot: int) -> Forward:
     """Compute -log P(word | context) of each example (Eq. 4.4-4.7).
 
     Args:
         weights: of R, C, Q and b.
+        read: [c, B, N_f], the vectors of the contexts.
+        batch: a minibatch.
         mask: [B, N_f], multiplies r̂ (dropout).
+        num_hot: the number of hot nodes.
     """
-    R, C, Q, b = weights
+    _, C, Q, b = weights
     with jax.named_scope("prediction"):
-        read = R.scale * vectors_of(R.value, batch.context)
         r_hat = _predicted(C.value, read)
     if mask is not None:
         r_hat *= mask
@@ -59,7 +58,7 @@ def forward(weights: Sequence[Weights], batch: Batch, mask: Array | None, num_ho
     hot = logits.reshape(-1).at[_flat(batch.hot, num_hot)].get(mode="clip")
     cold = Q.scale * dots(Q.value, batch.cold.node, r_hat, batch.cold.owner)
     cold += b.scale * b.value.at[batch.cold.node].get(mode="clip")
-    return Forward(*_of_words(batch, hot, cold), read, r_hat)
+    return Forward(*_of_words(batch, hot, cold), r_hat)
 
 
 @jax.named_scope("tree_gradient")
@@ -67,8 +66,10 @@ def gradient(
     weights: Sequence[Weights], batch: Batch, weight: Array, mask: Array | None, num_hot: int
 ) -> tuple[Array, tuple[tuple[Part, ...], Array, tuple[Part, ...], tuple[Part, ...]]]:
     """Compute the sum of weight * loss over the examples, and its gradient by R, C, Q and b."""
-    loss, hot, cold, read, r_hat = forward(weights, batch, mask, num_hot)
-    _, C, Q, _ = weights
+    R, C, Q, _ = weights
+    with jax.named_scope("prediction"):
+        read = R.scale * R.value.at[batch.context].get(mode="clip")
+    loss, hot, cold, r_hat = forward(weights, read, batch, mask, num_hot)
     B = r_hat.shape[0]
     hot *= weight[batch.hot.owner][:, None]
     cold *= weight[batch.cold.owner][:, None]

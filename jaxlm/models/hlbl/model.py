@@ -167,7 +167,8 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context), float32[B], in nats, no dropout."""
     one = jnp.ones((), params.R.dtype)
     weights = [Weights(array, one, None, None) for array in params]
-    return hlbl_gradient.forward(weights, batch, None, config.num_hot).loss
+    read = vectors_of(params.R, batch.context)
+    return hlbl_gradient.forward(weights, read, batch, None, config.num_hot).loss
 
 
 def texts_over(tree: Tree, config: Config, eos: int) -> Callable[[np.ndarray], Data]:

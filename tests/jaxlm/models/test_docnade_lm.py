@@ -209,6 +209,16 @@ def test_a_text_is_scored_document_by_document(monkeypatch, across_lines):
     np.testing.assert_allclose(-np.sum(scores), sum(expected), rtol=1e-5)
 
 
+@pytest.mark.parametrize("across_lines", [True, False])
+def test_before_the_line_end_that_precedes_a_fresh_line_there_is_no_word(across_lines):
+    """Where contexts ran on across lines in training: weights of earlier places do nothing for a line's first event."""
+    cfg, first = config(across_lines=across_lines), np.append(True, TEXT[:-1] == EOS)
+    params = random_params(cfg)
+    other = params._replace(H=params.H.at[:, : (C - 1) * D].add(1))
+    before, after = (log_probs(each, cfg, fresh_lines=True) for each in (params, other))
+    np.testing.assert_array_equal(before != after, ~first if across_lines else np.ones(len(TEXT), bool))
+
+
 @pytest.mark.parametrize(
     ("lines", "starts"),
     [(1, [0, 3, 7, 10, 12, 17, 19, 21]), (2, [0, 7, 12, 19, 21]), (4, [0, 12, 21]), (6, [0, 19, 21]), (9, [0, 21])],

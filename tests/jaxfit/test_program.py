@@ -251,8 +251,7 @@ def test_scores_of_a_sequence_are_those_of_a_single_stream():
 def test_streams_of_validation_read_windows_before_their_own(number, devices):
     data, program, streams, burn_in = windows(number), recurrent(), 16, 3
     program = dataclasses.replace(program, sequential=Sequential(program.sequential.start, streams, burn_in))
-    a = 0.9  # it remembers more than it burns in: the score depends on the cut
-    length, total = -(-number // streams), 0.0
+    length, total, a = -(-number // streams), 0.0, 0.9  # a remembers more than is burnt in: the cut decides the score
     for own in range(0, number, length):
         h = 0.5
         for place in range(max(0, own - burn_in), min(own + length, number)):

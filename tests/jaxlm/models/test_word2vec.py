@@ -16,7 +16,7 @@ from jaxfit.run_dir.run import Run
 from jaxlm.capabilities import Embeds, PredictsWords
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
-from jaxlm.models.word2vec import blocks, cbow, model, outputs, skipgram
+from jaxlm.models.word2vec import blocks, model, outputs, skipgram
 from jaxlm.objectives import noise, sampled
 from jaxlm.objectives.tree import codes
 from jaxlm.tasks.neighbours import nearest
@@ -25,25 +25,9 @@ from jaxlm.training import train
 from jaxlm.trees import build
 from jaxlm.trees import file as tree_file
 from jaxlm.trees.paths import paths
+from word2vec_cases import COUNTS, EOS, MODELS, N_W, TEXT, TREE, WINDOW, D, config, random_params
 
-N_W, D, EOS, WINDOW = 9, 4, 0, 3
-TEXT = np.random.default_rng(0).integers(0, N_W, 200).astype(np.int32)
-COUNTS = np.bincount(TEXT, minlength=N_W)
-TREE = build.huffman(COUNTS)
 LIMIT = norm.isf(1e-6)  # of a z-score
-MODELS = pytest.mark.parametrize("module", [skipgram, cbow], ids=["skipgram", "cbow"])
-
-
-def config(**options):
-    sizes = {"num_features": D, "window": WINDOW, "block_size": 8, "block_noise": 6, "subsample": 0.0}
-    return model.Config(num_words=N_W, **{**sizes, **options})
-
-
-def random_params(cfg, seed=0):
-    rng = np.random.default_rng(seed)
-    rows = N_W - 1 if cfg.objective == "tree" else N_W
-    shapes = (N_W, D), (rows, D)
-    return model.Params(*(jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes))
 
 
 def lines_of(ids):

@@ -1,34 +1,16 @@
 """Skip-gram and CBOW fill gaps of sentences, by the formulas of their objectives."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxlm.capabilities import FillsGaps, Gap
 from jaxlm.data.vocabulary import LeftOut, Vocabulary
-from jaxlm.models.word2vec import cbow, model, skipgram
+from jaxlm.models.word2vec import cbow, skipgram
 from jaxlm.tasks import completion
 from jaxlm.trained_model import Model
-from jaxlm.trees import build
+from word2vec_cases import COUNTS, MODELS, N_W, TREE, config, random_params
 
-N_W, D, EOS, WINDOW = 9, 4, 0, 3
-TEXT = np.random.default_rng(0).integers(0, N_W, 200).astype(np.int32)
-COUNTS = np.bincount(TEXT, minlength=N_W)
-TREE = build.huffman(COUNTS)
 WORDS = Vocabulary(("<eos>", "<unk>", *"abcdefg"), COUNTS, LeftOut(5, 9, "none"))
-MODELS = pytest.mark.parametrize("module", [skipgram, cbow], ids=["skipgram", "cbow"])
-
-
-def config(**options):
-    sizes = {"num_features": D, "window": WINDOW, "block_size": 8, "block_noise": 6, "subsample": 0.0}
-    return model.Config(num_words=N_W, **{**sizes, **options})
-
-
-def random_params(cfg, seed=0):
-    rng = np.random.default_rng(seed)
-    rows = N_W - 1 if cfg.objective == "tree" else N_W
-    shapes = (N_W, D), (rows, D)
-    return model.Params(*(jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes))
 
 
 @MODELS

@@ -179,7 +179,7 @@ def energy_loss(params: Any, a: Array, batch: Batch, weight: Array, keys: Array,
         state, nats = chain(fixed, fixed_a, lax.stop_gradient(known), kept, batch.word, keys, config)
         metric = "reconstruction"
     if config.objective == "mean-field":
-        expected_energy = free_energies(params, a, of_probabilities(params, state).keep(kept))
+        expected_energy = free_energies(params, a, Visible(state @ params.R, state @ params.b_v).keep(kept))
     else:
         drawn = of_words(params, state).keep(kept[:, None])
         expected_energy = jnp.mean(free_energies(params, a[:, None], drawn), axis=1)
@@ -219,11 +219,6 @@ def spaced(keys: Array, number: int) -> Array:
     """Draw uniform numbers in [0, 1) at equal distances, the first of each key at random: key[B] -> [B, number]."""
     first = uniform(keys, jnp.zeros(len(keys), jnp.int32))
     return (first[:, None] + (jnp.arange(number) / number)[None]) % 1
-
-
-def of_probabilities(params: Any, p: Array) -> Visible:
-    """Return what the energy reads of distributions over words, [B, N_w]."""
-    return Visible(p @ params.R, p @ params.b_v)
 
 
 def chain(

@@ -42,13 +42,13 @@ def of_call(
     out: object | None,
     progress: bool,
 ) -> tuple[dict[str, Any], Plan]:
-    """Return the options of a call that trains a model, checked, and what they say of the training.
+    """Check the options of a call that trains a model; return them, and the Plan that they describe.
 
     Args:
         record: of the model.
         recipe: its name.
         options: by name, as those of the command with _ for -; rates and decays may be single numbers.
-        arguments: of the call, besides its options: one may be meant by an option that does not exist.
+        arguments: names of the call's arguments that are not options, to suggest in place of a misspelled option.
         classes: dataclasses to whose fields options belong, besides Config, recipe and `Run`.
         skip: fields that are no options.
         parameters: as for `choose`.
@@ -58,8 +58,8 @@ def of_call(
         progress: whether progress is shown.
 
     Raises:
-        UserError: there is no such option; a value is of another type than its option, or out of its bounds; nothing
-            can be resumed; this is one of several processes.
+        UserError: there is no such option; a value is of another type than its option, or out of its bounds; `resume`
+            or `max_minutes` is given without `out`; this is one of several processes.
     """
     if processes.several():
         raise UserError("a call trains in one process", do="use the command on each machine (docs/scaling.md)")
@@ -115,7 +115,7 @@ def folder(
 
 
 def require_on_epoch(on_epoch: object, model: str, in_epochs: bool) -> None:
-    """Raise a UserError unless what is called after each epoch, if anything, can be called, and there are epochs."""
+    """Raise a UserError for an `on_epoch` that cannot be called, or that a model not trained in epochs is given."""
     if on_epoch is not None and not in_epochs:
         raise UserError(f"{model} is not trained in epochs", "on_epoch", "leave it out")
     if on_epoch is not None and not callable(on_epoch):
@@ -136,15 +136,15 @@ def checked(
     arguments: Collection[str] = (),
     advice: Mapping[str, str] = OF_COMMANDS,
 ) -> dict[str, Any]:
-    """Return the options of a call as the command would read them.
+    """Check the options of a call; return them as the command would read them.
 
     Args:
         options: by name.
         classes: dataclasses to whose fields they belong.
         skip: fields that are no options.
-        by_parameter: options that are numbers for all parameters, or by parameter.
+        by_parameter: options whose value is one number for all parameters, or a mapping by parameter.
         arguments: as for `of_call`.
-        advice: by the name of what is no option, what to do instead.
+        advice: what to do instead, by the names of options that calls lack.
 
     Raises:
         UserError: there is no such option, or a value is of another type than its option.

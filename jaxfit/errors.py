@@ -80,7 +80,7 @@ def missing_package(name: str, where: object, extra: str = "benchmarks") -> User
 
 @contextmanager
 def named(path: Path, name: str) -> Iterator[None]:
-    """Replace the path or the name of a temporary file in errors by the name of what it holds."""
+    """In errors raised within, replace the path or the name of a temporary file by the name of what it holds."""
     try:
         yield
     except UserError as error:
@@ -91,7 +91,7 @@ def named(path: Path, name: str) -> Iterator[None]:
 
 @contextmanager
 def value_errors() -> Iterator[None]:
-    """Raise UserErrors as ValueErrors, which users of scikit-learn expect."""
+    """Within this context, raise UserErrors as ValueErrors, as users of scikit-learn expect."""
     try:
         yield
     except UserError as error:

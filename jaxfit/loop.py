@@ -34,9 +34,10 @@ def differentiate(
     program: Program, weights: Any, batch: Any, weight: Array, keys: Array, decay: Any, carry: Any = None,
     layout: Layout | None = None,
 ) -> tuple[Array, Any, Any, Any]:  # fmt: skip
-    """Differentiate whole parameters and gathered rows: loss, Metrics, gradients and new carry.
+    """Differentiate the loss; return the loss, its Metrics, the gradients and the new carry.
 
-    The gradient of a table that is split is a `Routed`.
+    A gradient is an array for a dense parameter, a tuple of parts for a table that is read by rows, and a `Routed` for
+    a table that is split.
     """
     leaves, tree = tables.flatten(weights)
     config, sparse, penalty = program.config, program.sparse, program.decay.penalty
@@ -70,7 +71,7 @@ def differentiate(
 
 
 class Routed(NamedTuple):
-    """The gradient of a table that is split: of the rows that this device has read, [k, …], and where they are."""
+    """The gradient of a table that is split: of the rows that this device has read, [k, …], and their route."""
 
     route: row_exchange.Route
     grad: Array
@@ -159,8 +160,8 @@ def updated(
 def repeated(first: Array, last: Array, step: Callable[[Array, State], State], state: State) -> State:
     """Return the state after the steps first <= i < last.
 
-    On a GPU most are taken LAUNCHED at a time: a loop of a known number of steps is started as a whole, where one of a
-    traced number waits for its condition before each step.
+    On a GPU, most steps are taken LAUNCHED at a time: a loop of a static number of steps is launched as a whole,
+    whereas a loop of a traced number waits for its condition before each step.
     """
     begin = first
     if platform() == "gpu":

@@ -71,7 +71,7 @@ def require_stops(recipe: Any, given: Collection[str]) -> None:
 def require_consistent(fields: Mapping[str, Any], config: type) -> None:
     """Raise the UserError of a Config whose values do not fit each other, before data are read.
 
-    What only data decide, fields without a default, is 2 meanwhile.
+    Fields without a default, which only the data decide, are 2 for this check.
     """
     unknown = [f.name for f in dataclasses.fields(config) if f.default is f.default_factory is dataclasses.MISSING]
     config(**{**dict.fromkeys(unknown, 2), **fields})

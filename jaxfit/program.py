@@ -25,7 +25,13 @@ class Mean(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """How a mean is shown: its name, the function that is applied to it, as np.exp to nats, and the decimals."""
+    """How a mean is shown.
+
+    Attributes:
+        name: name of the metric.
+        read: function applied to the mean before it is shown, such as np.exp to a mean in nats.
+        decimals: number of decimals.
+    """
 
     name: str
     read: Callable[[float], float]
@@ -147,27 +153,29 @@ class Program:
         batch: (data, index: int32[B], capacity, config) -> batch: gathers a minibatch, by default these rows. capacity:
             the static number of ragged entries, one for each column of `Ragged.costs` (0 without).
         loss: (params, batch, weight: float32[B], keys: key[B], config) -> (scalar, Metrics): the SUM of weight * loss
-            over the examples. Weight 0 is padding; there is one key for each example. A sparse program
-            receives `tables.Gathered` rows in place of params.
+            over the examples. Weight 0 is padding; there is one key for each example. A sparse program receives
+            `tables.Gathered` rows in place of params.
         score: (params, batch, config) -> float32[B]: what validation averages, without noise: the sum over each
             example's events.
         metric: how the mean score is shown.
         training_metrics: how the means in the Metrics of `loss` are shown; (): by `metric`. Read it as `loss_metrics`.
         events: (data) -> int: how many events (words, ratings) scores are averaged over; None: one for each example.
-        at_step: (batch, key, fraction, config) -> batch: in training, the minibatch with what depends on the step. The
-            key is equal on all devices, for noise that a minibatch shares; fraction: float32 scalar, the part of
-            training that is done.
+        at_step: (batch, key, fraction, config) -> batch: in training, completes the minibatch by what depends on the
+            step. The key is equal on all devices, for noise that a minibatch shares; fraction: float32 scalar, the part
+            of training that is done.
         redraw: (data, key, config) -> data, of the same shapes: drawn anew for each epoch.
         group_size: for data that are in random order already, and of equal cost: only the order of groups of
             neighbouring examples is drawn in each epoch, so that memory is read contiguously. A minibatch holds at
             least two whole groups: their size is the largest divisor of the minibatch's size up to this. `batch` then
             receives indices past the last example, too, at weight 0.
-        sections: the number of equal parts of the groups. An epoch visits one after another, in a drawn order, as that
-            of the groups within them is; groups that do not fill a section come last. Where a section reads few of a
-            table's rows, they stay in a CPU's cache. It is so on all platforms, for equal results.
-        result: the epoch whose parameters are the result: the best by validation, which then also says when rates drop
-            and training ends, or the last of the recipe's, for a model that is judged by other tasks.
-        sparse, ragged, decay, visits, sequential: see their classes; None for programs without.
+        sections: the number of equal parts of the groups. An epoch visits one section after another; the order of the
+            sections, and that of the groups within them, is drawn. Groups that do not fill a section come last. Where a
+            section reads few of a table's rows, they stay in a CPU's cache. The order is the same on all platforms, so
+            that results are equal.
+        result: the epoch whose parameters are returned: "best" by validation, which then also decides when rates drop
+            and when training ends, or "last" of the recipe's epochs, for a model that is judged by other tasks.
+        sparse, ragged, decay, visits, sequential: see their classes; all but `decay` are None for programs without
+            them.
     """
 
     config: Any
@@ -224,7 +232,7 @@ class Program:
         return self.training_metrics or (self.metric,)
 
     def gathered(self, params: Any, batch: Any) -> Any:
-        """Return what `loss` reads of whole parameters: `tables.Gathered` rows for a sparse program, else params."""
+        """Return what `loss` takes as params: `tables.Gathered` rows for a sparse program, else whole parameters."""
         return params if self.sparse is None else gathered(params, self.sparse.touched(batch, self.config))
 
     def num_events(self, data: Any) -> int:

@@ -16,7 +16,7 @@ from jaxfit.errors import UserError
 
 
 def bernoulli(keys: Array, p: Array) -> Array:
-    """Draw binary units, 0. or 1., on with probability p (Eq. 1.6-1.7): [B, units].
+    """Draw binary units, 0. or 1., that are on with probability p (Eq. 1.6-1.7): [B, units].
 
     Args:
         keys: [B].
@@ -26,7 +26,7 @@ def bernoulli(keys: Array, p: Array) -> Array:
 
 
 def multinomial(uniform: Array, p: Array) -> Array:
-    """Draw units with K values, by inversion: int32 [...].
+    """Draw units with K values, by inverting their distribution functions: int32 [...].
 
     Args:
         uniform: in [0, 1), [...].
@@ -37,19 +37,20 @@ def multinomial(uniform: Array, p: Array) -> Array:
 
 
 def hidden_free_energy(x: Array) -> Array:
-    """-Σ log(1 + exp(x)): the hidden units' part of -log Σ_h exp(-E(v, h)); their inputs [..., N_h] -> [...]."""
+    """Compute -Σ_j log(1 + exp(x_j)), the hidden units' part of -log Σ_h exp(-E(v, h)): [..., N_h] -> [...]."""
     return -jnp.sum(jax.nn.softplus(x), axis=-1)
 
 
 def gibbs(step: Callable[[Any, Array], Any], state: Any, keys: Array, steps: Array | int) -> Any:
-    """Run full steps of block Gibbs sampling from a state.
+    """Run full steps of block Gibbs sampling from a state; return the last state.
 
-    Nothing is differentiated through the chain: `step` must not close over what is (see `lax.stop_gradient`).
+    The chain is not differentiated: `step` must not close over values that are (see `lax.stop_gradient`).
 
     Args:
         step: (state, key [B]) -> state, after one full step.
+        state: pytree of arrays.
         keys: [B].
-        steps: their number, traced or not.
+        steps: number of steps, traced or not.
     """
 
     @jax.named_scope("gibbs_step")
@@ -60,16 +61,21 @@ def gibbs(step: Callable[[Any, Array], Any], state: Any, keys: Array, steps: Arr
 
 
 def contrastive_divergence(free_energy: Callable[[Any], Array], data: Any, reconstruction: Any) -> Array:
-    """F(data) - F(reconstruction): minus its gradient is E_D[-∂E/∂θ] - E_T[-∂E/∂θ], the rule of CD-T (§1.3.2).
+    """Compute F(data) - F(reconstruction), whose negative gradient is the update of CD-T (§1.3.2).
 
-    The free energy is F(v) = -log Σ_h exp(-E(v, h)). With T steps of the chain from the data, T -> ∞, this is the
-    gradient of -log P(data), Eq. 1.9. The value itself says nothing about how good a model is.
+    That update is E_D[-∂E/∂θ] - E_T[-∂E/∂θ], with the free energy F(v) = -log Σ_h exp(-E(v, h)). As T -> ∞, the
+    gradient becomes that of -log P(data), Eq. 1.9. The value itself says nothing about how good a model is.
+
+    Args:
+        free_energy: (state) -> F.
+        data: state of the visible units in the data.
+        reconstruction: state after T steps of the Gibbs chain; not differentiated.
     """
     return free_energy(data) - free_energy(lax.stop_gradient(reconstruction))
 
 
 def schedule(cd_steps: Sequence[int]) -> tuple[int, ...]:
-    """Return T of CD-T for each equal part of the training; raises UserError for none, or a T below 1."""
+    """Return the T of CD-T for each of the equal parts of training; raises UserError for none, or a T below 1."""
     if not cd_steps or min(cd_steps) < 1:
         raise UserError("CD-T takes at least one step", "--cd-steps", "give 1, or 1,1,3 for a schedule")
     return tuple(cd_steps)

@@ -13,14 +13,14 @@ from jaxfit.devices.platform import block, platform
 def dots(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
     """Compute table[ids[j, k]] · vectors[owner[j]]: [n, K].
 
-    On a CPU a sum along rows is written as some additions and a product with ones, as XLA does not vectorise plain
-    sums there; no array of [n, K, D] is needed. Elsewhere there may be one, in blocks by memory.
+    On a CPU, the sum over D is written as some additions and a product with ones, as XLA does not vectorise plain sums
+    there; no array of [n, K, D] is needed. Elsewhere such arrays are made, in blocks that memory allows.
 
     Args:
         table: [rows, D].
         ids: int32 [n, K].
         vectors: [B, D].
-        owner: int32 [n].
+        owner: int32 [n], the row of `vectors` for each j.
     """
     if platform() != "cpu":
         return _dots_in_blocks(table, ids, vectors, owner)
@@ -31,7 +31,7 @@ def dots(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
     partial = table.at[row, 0].get(mode="clip") * vectors.at[column, 0].get(mode="clip")
     for j in range(1, pieces):
         partial += table.at[row, j].get(mode="clip") * vectors.at[column, j].get(mode="clip")
-    partial = lax.optimization_barrier(partial)  # not to be fused into a product that could not be one
+    partial = lax.optimization_barrier(partial)  # fused with it, the product below is no matrix product
     return row_sums(partial).reshape(ids.shape)
 
 
@@ -42,7 +42,7 @@ def row_sums(x: Array) -> Array:
     return (x.reshape(-1, x.shape[-1]) @ jnp.ones(x.shape[-1], x.dtype)).reshape(x.shape[:-1])
 
 
-# `scores` and `weighted_sums` state their gradients, for `_transposed_sums`; they have no forward mode.
+# `scores` and `weighted_sums` define their own gradients, by `_transposed_sums`; they have no forward mode.
 @jax.custom_vjp
 def scores(vectors: Array, rows: Array) -> Array:
     """Multiply all vectors of each batch element with all of its rows: [B, I, J].

@@ -49,7 +49,7 @@ def make_scores(
 
 
 class Scored(NamedTuple):
-    """What some minibatches of a data set have scored.
+    """The sums of the scores of some minibatches.
 
     Attributes:
         total: the sum at each place in a minibatch, or of each stream of a sequential program, a `Sum` of [batch_size].
@@ -126,7 +126,7 @@ def make_sums(
 
 
 def _score(program: Program, params: Any, batch: Any, index: Array, carry: Any) -> tuple[Array, Any]:
-    """Score examples; before its first, of a negative index, a stream keeps its initial carry."""
+    """Score examples; before the first example of the data, at negative indices, a stream keeps its initial carry."""
     if program.sequential is None:
         return program.score(params, batch, program.config), None
     values, after = program.score(params, Carried(batch, carry), program.config)

@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Traced: learning rates and decays, each like params with a scalar for each array.
+    """Learning rates and decays, as traced values: each like params, with a scalar for each array.
 
     With `anneal` (bool) rates fall to zero as half a cosine over `total` steps (float32).
     """
@@ -60,10 +60,13 @@ class Rates(NamedTuple):
 
 
 def by_rows(params: Any, program: Program, data: Any, lists: int | None = None) -> tuple[bool, ...]:
-    """Return of each parameter whether it is a table that is updated by rows, as the program's `touched` says.
+    """Return, for each parameter, whether it is a table that is updated by rows, as the program's `touched` says.
 
     Args:
-        lists: the number of ragged lists of an example; None where `costs` has no columns.
+        params: pytree of arrays, or of their shapes.
+        program: the model.
+        data: training data.
+        lists: number of columns of `Ragged.costs`; None where costs have no columns.
     """
     leaves, tree = tables.flatten(params)
     ids: list[Any] = [None] * len(leaves)
@@ -98,14 +101,14 @@ def start(params: Any, program: Program, transform: Transform, by_rows: tuple[bo
 
 
 def streams(program: Program, number: int) -> Any:
-    """Return the initial carry of so many streams: [number, …]."""
+    """Return the initial carry of a number of streams: [number, …]."""
     assert program.sequential is not None
     one = program.sequential.start(program.config)
     return jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x), (number, *jnp.shape(x))), one)
 
 
 def add_metrics(sums: dict[str, Mean], step: Metrics, factor: Array | float) -> dict[str, Mean]:
-    """Add a step's metrics, times a factor, to the epoch's; raises ValueError if the loss returns others."""
+    """Add a step's metrics, times a factor, to the epoch's; raises ValueError if their names differ."""
     if set(sums) != set(step):
         raise ValueError(f"the loss returns metrics {sorted(step)}, the program reads {sorted(sums)}")
 
@@ -125,7 +128,7 @@ def means(state: State) -> dict[str, float]:
 
 @jax.jit
 def current(state: State) -> Any:
-    """Return the parameters, scales applied."""
+    """Return the parameters, with scales applied."""
     return jax.tree.map(tables.whole, state.weights, is_leaf=tables.is_weights)
 
 

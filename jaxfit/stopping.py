@@ -26,8 +26,8 @@ def after_epoch(progress: Progress, score: float, recipe: Recipe, result: Litera
     With `anneal` all epochs are run. Training also ends after `epochs` epochs. The result of a training is its best
     epoch's parameters (`fit`); `trainer.rates` applies the drops, `loop.make_run` the cosine of `anneal`.
 
-    Of a program whose result is the last epoch (`Program.result`) each epoch counts as the best so far, whatever its
-    score: all epochs are run, without drops.
+    If the result of the program is the last epoch (`Program.result`), each epoch counts as the best so far, whatever
+    its score: all epochs are run, without drops.
     """
     improved = score < progress.best or result == "last"
     if improved:

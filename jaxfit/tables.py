@@ -1,26 +1,22 @@
 """Parameters as training stores them, gradients of tables by rows, and their updates.
 
-A step's cost must not grow with the vocabulary or the number of users, so a table that is read by rows is
-differentiated with respect to the rows that were *gathered* from it, and only those are written back. Two
-things would still touch every row, and both are avoided:
+A step's cost must not grow with the vocabulary or the number of users: a table that is read by rows is differentiated
+by the *gathered* rows, and only those are written back. Two things that would still touch every row are avoided:
 
-* Weight decay. Every weight shrinks at every step, w <- w (1 - ηλ). The table is stored as w = s·v with one
-  scalar s, so that decaying it is s <- s (1 - ηλ) and a gradient step is v <- v - η u / s; `rescale` multiplies s
-  into v (at each epoch's end, and within one before s could underflow: `jaxfit.loop.RESCALE_STEPS`). For SGD this
-  equals the dense update exactly.
+* Weight decay. Every weight shrinks at every step, w <- w (1 - ηλ). The table is stored as w = s·v with one scalar s,
+  so that decaying it is s <- s (1 - ηλ) and a gradient step is v <- v - η u / s; `rescale` multiplies s into v (at the
+  end of an epoch, and before s could underflow: `jaxfit.loop.RESCALE_STEPS`). For SGD this equals the dense update.
 * Momenta of an optimizer. They are read, moved and written for the touched rows only: for Adam this is *lazy*
   Adam, whose averages of a row stay as they are while no example reads it.
 
 A row that a minibatch reads several times gets the sum of its gradients. SGD simply adds them all. An optimizer with
-memory must see the sum once: each id writes its place in the list of ids to a table, and the places that survive name
-every row once, unsorted. The rows are numbered in that order; the gradients of the row of number i are summed in row i
-of an array of zeros, whose first rows stay in a CPU's cache. The rows are updated in blocks, which fit into it, too.
-Row ids past the end of the table are padding: they read the last row and write nothing.
+memory must see the sum once. Duplicates are removed without sorting: each id writes its position in the list of ids to
+`Weights.scratch`, and the positions that are not overwritten select each row once. Rows are updated in blocks that fit
+into a CPU's cache. Row ids past the end of the table are padding: they read the last row and write nothing.
 
-The gradient of a table is a sum of parts, none of which is as large as the table. Automatic differentiation of
-gathered rows gives one row of gradient for each row that was read. A model that reads very many rows (the nodes of a
-word's codes) can give its gradient in a cheaper form: a dense block of the rows that every example reads, and rows
-that are sums of multiples of few vectors. `add` then writes rows in chunks, and the K rows of `Products` at once.
+The gradient of a table is a sum of parts, none as large as the table. Automatic differentiation of gathered rows gives
+one row of gradient for each row read. A model that reads very many rows (the nodes of a word's codes) can instead give
+a dense block for the rows that every example reads, and rows that are linear combinations of few vectors.
 """
 
 import functools
@@ -36,48 +32,47 @@ from jax import lax
 from jaxfit.devices.platform import at_once
 from jaxfit.recipe import Transform
 
-# On a CPU; accelerators take as many as memory allows.
-BLOCK = 1024  # rows of an optimizer's memory that are updated at a time
-CHUNK = 4096  # rows that are added at a time
+BLOCK = 1024  # rows of an optimizer's memory that a CPU updates at a time; accelerators: as many as memory allows
+CHUNK = 4096  # rows that a CPU adds at a time; accelerators: as many as memory allows
 HELD_ROWS = 4  # maximum arrays held for each updated row: gradient, two averages, direction
 
 
 class Head(NamedTuple):
-    """Rows 0 … K-1: grad [K, …]."""
+    """Gradient of the first K rows."""
 
-    grad: jax.Array
+    grad: jax.Array  # [K, …]
 
 
 class Rows(NamedTuple):
-    """Row ids[j] has grad[j]: int32 [k], [k, …]. Equal ids add up; ids past the last row are padding."""
+    """Gradient of single rows: grad[j] of row ids[j]. Equal ids add up; ids past the last row are padding."""
 
-    ids: jax.Array
-    grad: jax.Array
+    ids: jax.Array  # int32 [k]
+    grad: jax.Array  # [k, …]
 
 
 class Outer(NamedTuple):
-    """Row ids[j] has coef[j] * vectors[owner[j]]: int32 [k], [k], int32 [k], [B, D]."""
+    """Gradient of single rows: coef[j] * vectors[owner[j]] of row ids[j]."""
 
-    ids: jax.Array
-    coef: jax.Array
-    owner: jax.Array
-    vectors: jax.Array
+    ids: jax.Array  # int32 [k]
+    coef: jax.Array  # [k]
+    owner: jax.Array  # int32 [k]
+    vectors: jax.Array  # [B, D]
 
 
 class Products(NamedTuple):
-    """Rows ids[j] K … ids[j] K + K - 1 have coef[j] @ vectors[owner[j]]: int32 [k], [k, K, R], int32 [k], [B, R, D]."""
+    """Gradient of groups of K rows: coef[j] @ vectors[owner[j]] of the rows ids[j] K … ids[j] K + K - 1."""
 
-    ids: jax.Array
-    coef: jax.Array
-    owner: jax.Array
-    vectors: jax.Array
+    ids: jax.Array  # int32 [k]
+    coef: jax.Array  # [k, K, R]
+    owner: jax.Array  # int32 [k]
+    vectors: jax.Array  # [B, R, D]
 
 
 Part = Head | Rows | Outer | Products
 
 
 def add(value: jax.Array, parts: tuple[Part, ...], factor: jax.Array) -> jax.Array:
-    """value + factor * (the sum of the parts), in place where `value` is donated."""
+    """Add factor * (the sum of the parts) to a table, [rows, …], in place where `value` is donated."""
     for part in parts:
         if isinstance(part, Head):
             value = value.at[: part.grad.shape[0]].add(factor * part.grad)
@@ -113,7 +108,7 @@ def _add_products(value: jax.Array, part: Products, factor: jax.Array) -> jax.Ar
 
 
 def _by_row(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return the same gradient without `Products`, each of whose rows is made one of several `Outer`s."""
+    """Return the same gradient with each `Products` replaced by K R parts of the type `Outer`."""
     found: list[Part] = []
     for part in parts:
         if isinstance(part, Products):
@@ -129,7 +124,7 @@ def _by_row(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def row_ids(parts: tuple[Part, ...]) -> jax.Array:
-    """Return the rows that parts without `Products` name: int32[k], with duplicates and padding."""
+    """Return the ids of the rows in parts without `Products`: int32 [k], with duplicates and padding."""
     ids = [
         jnp.arange(p.grad.shape[0], dtype=jnp.int32) if isinstance(p, Head) else p.ids.astype(jnp.int32) for p in parts
     ]
@@ -142,18 +137,19 @@ class Gathered:
     """The rows that a minibatch reads, in place of whole tables: a pytree with one child, `rows`.
 
     Attributes:
-        rows: like params; the touched rows, [k, …], of each table that has some, and other parameters whole.
+        rows: like params: the gathered rows, [k, …], of each table that is read by rows, and other parameters whole.
     """
 
     rows: Any
 
 
 def zero_after(x: jax.Array) -> jax.Array:
-    """Zero for any x, computed from the scalar x so that XLA orders what it is added to after x.
+    """Return zero, computed from the scalar x so that XLA runs whatever the zero is added to after x.
 
-    XLA updates a table in place only if nothing reads the old one afterwards; else it copies the whole table at every
-    step, even with `lax.optimization_barrier` (30 times slower for 300,000 rows). 0 * x would not be zero for
-    an x that is not finite.
+    XLA updates a table in place only if nothing reads the old one afterwards; else it copies the table at every step,
+    even
+    with `lax.optimization_barrier` (30 times slower for 300,000 rows). 0 * x would not be zero for an x that is not
+    finite.
     """
     return jnp.where(x == jnp.inf, -0.0, 0.0).astype(x.dtype)
 
@@ -164,12 +160,16 @@ def is_weights(node: Any) -> bool:
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """Flatten params, or a tree of `Weights` like params: leaves and structure."""
+    """Return the leaves and the structure of params, or of a tree of `Weights` of the same structure."""
     return jax.tree.flatten(tree, is_leaf=is_weights)
 
 
 def gathered(params: Any, touched: Any) -> Gathered:
-    """Gather the touched rows of whole parameters; touched: like params, int32[k], None for dense parameters."""
+    """Gather the rows that a minibatch reads from whole parameters.
+
+    Args:
+        touched: like params: row ids, int32[k], of each table that is read by rows, None for dense parameters.
+    """
     leaves, tree = flatten(params)
     ids = tree.flatten_up_to(touched)
     rows = [x if k is None else x.at[k].get(mode="clip") for x, k in zip(leaves, ids, strict=True)]
@@ -212,24 +212,24 @@ def _has_memory(transform: Transform) -> bool:
 
 
 def create(value: jax.Array, transform: Transform, by_rows: bool) -> Weights:
-    """Return the training state of an initial parameter, which is copied, as the state is donated."""
+    """Return the training state of an initial parameter; the parameter is copied, as the state is donated."""
     value = jnp.array(value, value.dtype)  # strongly typed, so that the second chunk does not compile again
     scratch = jnp.zeros(value.shape[0], jnp.int32) if by_rows and _has_memory(transform) else None
     return Weights(value, jnp.ones((), value.dtype), transform.init(value), scratch)
 
 
 def whole(weights: Weights) -> jax.Array:
-    """Return the weights, scale applied: [rows, …]."""
+    """Return the weights, with the scale applied: [rows, …]."""
     return weights.scale * weights.value
 
 
 def gather(weights: Weights, ids: jax.Array) -> jax.Array:
-    """Gather rows, scale applied: int32[k] -> [k, …]."""
+    """Gather rows, with the scale applied: ids int32 [k] -> [k, …]."""
     return weights.scale * weights.value.at[ids].get(mode="clip")
 
 
 def read(weights: Weights, ids: jax.Array) -> jax.Array:
-    """Gather rows of a table whose scale is always 1, as it does not decay at every step."""
+    """Gather rows, ids int32 [k] -> [k, …], of a table that does not decay at every step: its scale is always 1."""
     return weights.value.at[ids].get(mode="clip")
 
 
@@ -245,7 +245,7 @@ def update_whole(
     decay: jax.Array,
     transform: Transform,
 ) -> Weights:
-    """w <- w (1 - rate·decay) - rate·u, where u is the optimizer's direction."""
+    """Update a whole parameter: w <- w (1 - rate·decay) - rate·u, where u is the optimizer's direction."""
     u, memory = transform.update(grad, weights.memory)
     value = weights.value * (1 - rate * decay) - rate * jnp.asarray(u)
     return weights._replace(value=value, memory=memory)
@@ -258,10 +258,10 @@ def update_rows(
     decay: jax.Array | None,
     transform: Transform,
 ) -> Weights:
-    """Update rows by a gradient given in parts; decay reaches every row through the scale.
+    """Update the rows of a table by a gradient given in parts; decay reaches every row through the scale.
 
-    By SGD and AdaGrad the update is the same as of the whole array; by Adam, rows without a gradient do not move.
-    With a decay of None, the gradient includes it, and the scale remains 1.
+    With SGD and AdaGrad this equals an update of the whole array; with Adam, rows without a gradient do not move.
+    If `decay` is None, the gradient already includes it, and the scale remains 1.
     """
     value = weights.value
     scale = weights.scale if decay is None else weights.scale * (1 - rate * decay)
@@ -282,7 +282,7 @@ def update_rows(
     def block(i: jax.Array | int, tables: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
         value, memory = tables
         ids, grad = (lax.dynamic_slice_in_dim(array, i * size, size) for array in (distinct.rows, sums))
-        # not those of examples without weight, which fill up a minibatch: Adam would go on in their last direction
+        # rows of zero gradient, read by padding examples alone, are skipped: Adam would move them as in earlier steps
         ids = jnp.where(jnp.any(grad.reshape(size, -1) != 0, axis=1), ids, len(value))
 
         def read(table: jax.Array) -> jax.Array:
@@ -294,7 +294,7 @@ def update_rows(
         before = jax.tree.map(lambda m, now: read(now) if is_table(m) else m, weights.memory, memory)
         u, after = transform.update(grad, before)
         moved = -(rate / scale) * jnp.asarray(u)
-        done = zero_after(moved.ravel()[0])  # not of the table after it is written, which takes a third longer
+        done = zero_after(moved.ravel()[0])  # reading the written table instead takes a third longer
         value = value.at[ids].add(moved, mode="drop")
         memory = jax.tree.map(
             lambda m, now, r: write(now, r + done) if is_table(m) else r, weights.memory, memory, after
@@ -305,19 +305,19 @@ def update_rows(
     if len(distinct.rows) == size:  # one block needs no loop, whose trip count a device would have to read first
         value, memory = block(0, start)
     else:
-        # one at least: what an optimizer counts are steps, also those that read no row of this part of a table
+        # at least one block: the optimizer's count of steps grows even if no row of this part of a table was read
         blocks = (jnp.maximum(distinct.total, 1) + size - 1) // size
         value, memory = lax.fori_loop(0, blocks, block, start)
     return Weights(value, scale, memory, distinct.place)
 
 
 class _Distinct(NamedTuple):
-    """Every row of a list of ids once.
+    """The distinct rows of a list of ids.
 
     Attributes:
-        rows: int32, padded with the number of rows of the table to whole blocks.
-        total: how many there are.
-        number: int32[k], which of `rows` each id of the list is; for padding, the length of `rows`.
+        rows: int32, padded to whole blocks with the number of rows of the table.
+        total: the number of distinct rows.
+        number: int32[k], for each id the index of its row in `rows`; for padding, the length of `rows`.
         place: the new `Weights.scratch`.
     """
 
@@ -340,7 +340,7 @@ def _distinct(ids: jax.Array, place: jax.Array, size: int) -> _Distinct:
 
 
 def _renumbered(parts: tuple[Part, ...], number: jax.Array) -> tuple[Part, ...]:
-    """Return the parts with other rows: number, int32[k], one for each of `row_ids`."""
+    """Return the parts with other row ids: number, int32[k], one for each of `row_ids`."""
     found: list[Part] = []
     first = 0
     for part in parts:

@@ -28,7 +28,7 @@ from jaxfit.stopping import Progress
 
 
 def why_epochs_are_fixed(program: Program, recipe: Recipe) -> str | None:
-    """Say what of a training depends on the number of all epochs, which therefore cannot change; None if nothing."""
+    """Return why a training cannot go on for another number of epochs; None if it can."""
     if recipe.anneal:
         return "its rate falls as a cosine"
     return None if program.at_step is None else "what its steps do is scheduled"
@@ -84,7 +84,8 @@ class Trainer:
         """Train on these data from now on: the original ones, or those drawn for an epoch.
 
         Args:
-            costs: of their examples.
+            data: for the program.
+            costs: entries of the examples, for ragged data.
         """
         program, batch_size = self.program, self.recipe.batch_size
         shards = batch_shards(self.layout, self.mesh)
@@ -236,7 +237,7 @@ class Trainer:
         return self._placed_beside(whole, self.layout.place(whole.weights, self.transform, self.mesh))
 
     def _placed_beside(self, whole: State, weights: Any) -> State:
-        """Put what else belongs to a state beside its weights, which are on the devices."""
+        """Put all of a state but its weights on the devices, beside weights that are there already."""
         carry = sharding.split(whole.carry, self.mesh)
         rest = sharding.replicate(whole._replace(carry=None, weights=None), self.mesh)
         return rest._replace(carry=carry, weights=weights)

@@ -25,10 +25,11 @@ VALIDATION_CHUNK_SECONDS = 2.0  # between which signals are obeyed
 
 
 def scored_at_once(program: Program, data: Any, streams: int, shards: int = 1) -> tuple[int, Capacity]:
-    """Return how many examples to score at a time, on all devices, and the capacity of their ragged entries.
+    """Return how many examples to score at a time, on all devices, and the capacity for their ragged entries.
 
-    Of a sequential program these are one of each of the `streams`, and fillers that make them a multiple of the shards.
-    Of others, SCORED on a CPU, and up to SCORED_MOST elsewhere, with at most SCORED_ENTRIES ragged entries on a device.
+    Of a sequential program, these are one example of each of the `streams`, and fillers up to a multiple of the shards.
+    Of other programs they are SCORED on a CPU, and elsewhere up to SCORED_MOST, with at most SCORED_ENTRIES ragged
+    entries on a device.
     """
     size, most = program.size(data), streams
     if not program.sequential:
@@ -70,9 +71,11 @@ class Validation:
         self.begun = place(scoring.nothing_scored(program, batch_size), mesh)
 
     def mean(self, params: Any, stopped: Callable[[], Any] = lambda: False) -> float | None:
-        """Compute the mean score of an event under parameters that are on all devices, or split as in training.
+        """Return the mean score over events, or None if `stopped` returns a true value.
 
-        None if `stopped`, which is asked after each chunk but the last, returns a true value.
+        Args:
+            params: on all devices, or split as in training.
+            stopped: called after each chunk but the last.
         """
         scored, at, last = self.begun, self.minibatches.start, self.minibatches.stop
         while at < last:
@@ -98,10 +101,13 @@ class Validation:
 
 
 def next_chunk(chunk: int, steps: int, seconds: float, wanted: float) -> int:
-    """Return how many steps to take next, in about the wanted seconds, if `steps` took `seconds`.
+    """Return the number of steps of the next chunk, so that it takes about `wanted` seconds.
 
     Args:
-        chunk: how many were to be taken; an end may have left fewer, which do not make the next chunk shorter.
+        chunk: number of steps that the last chunk was to have.
+        steps: number of steps that it had: fewer where the data ended, which does not make the next chunk shorter.
+        seconds: time that these steps took.
+        wanted: seconds.
     """
     # at most 8 times as many, as the first steps may include compilation
     found = max(1, int(steps * min(8.0, wanted / max(seconds, 1e-6))))
@@ -109,5 +115,5 @@ def next_chunk(chunk: int, steps: int, seconds: float, wanted: float) -> int:
 
 
 def visits_in_order(size: int, batch_size: int) -> np.ndarray:
-    """Return the examples in order, padded with the last one to whole minibatches."""
+    """Return the examples in order, int [n], padded with the last one to whole minibatches."""
     return np.minimum(np.arange(-(-size // batch_size) * batch_size), size - 1)

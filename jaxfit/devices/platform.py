@@ -43,7 +43,10 @@ def on_host(wanted: bool) -> AbstractContextManager[None]:
 
 
 def at_once(number: int, width: int, cached: int) -> int:
-    """Return how many of `number` rows to process at a time: on a CPU at most `cached`, by its cache; else `block`."""
+    """Return how many of `number` rows, of `width` elements each, to process at a time.
+
+    On a CPU it is at most `cached`, which its cache holds; elsewhere it is `block`.
+    """
     return max(1, min(number, cached)) if platform() == "cpu" else block(number, width)
 
 

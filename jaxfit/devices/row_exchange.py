@@ -25,16 +25,17 @@ SLACK = 2  # a device asks another one for at most so many times the mean number
 
 
 class Route(NamedTuple):
-    """Where the rows are that one device's examples read: k ids, over n devices that each have L rows.
+    """Where the rows are that the examples of one device read: k ids, and n devices with L rows each.
 
     Attributes:
-        number: int32[k], of each id the index of its row in `place`.
-        real: bool[k], whether an id is a row's; the others are padding, which reads the last row.
-        place: int32[k], device * L + place within its part of each distinct row, ascending; padded with n L.
-        asked: int32[n, C], the places that are asked of each device; L where there are fewer.
-        slots: int32[n, C], their indices in `place`.
+        number: int32[k], for each id the index of its row in `place`.
+        real: bool[k], whether an id is that of a row; the others are padding, and read the last row.
+        place: int32[k], for each distinct row device * L + its position in that device's part, ascending; padded with n
+            L.
+        asked: int32[n, C], positions of the rows that are requested from each device; padded with L.
+        slots: int32[n, C], indices in `place` of the requested rows.
         begin: int32[n], the first index in `place` of each device.
-        fits: bool, the same on all devices: whether none asks another one for more than C rows.
+        fits: bool, the same on all devices: whether no device needs more than C rows of another one.
     """
 
     number: Array
@@ -47,7 +48,7 @@ class Route(NamedTuple):
 
 
 def route(ids: Array, rows: int) -> Route:
-    """Find the devices of rows, int32[k], k >= 1, of a table of so many rows."""
+    """Find where the rows with these ids, int32[k], k >= 1, of a table of `rows` rows are."""
     n, k = lax.axis_size(ROWS), len(ids)
     length = part_length(rows, n)
     row = jnp.minimum(ids.astype(jnp.int32), rows - 1)
@@ -69,12 +70,18 @@ def route(ids: Array, rows: int) -> Route:
 
 
 def capacity(number: int, rows: int, shards: int) -> int:
-    """Return the most rows that a device asks of another one, of so many ids that it has, and rows of the table."""
+    """Return the maximum number of rows that a device requests from another one, C of `Route`.
+
+    Args:
+        number: number of ids on a device.
+        rows: rows of the table.
+        shards: number of devices that share the table.
+    """
     return min(math.ceil(SLACK * number / shards), number, part_length(rows, shards))
 
 
 def fetch(part: Array, found: Route) -> Array:
-    """Read the rows of a route's ids, [k, …], from the parts of a table: this device's is `part`, [L, …]."""
+    """Read the rows of a route's ids, [k, …], where `part`, [L, …], is this device's part of the table."""
     n, length, k = lax.axis_size(ROWS), part.shape[0], len(found.place)
 
     def exchanged() -> Array:
@@ -97,10 +104,15 @@ def fetch(part: Array, found: Route) -> Array:
 def update(
     weights: Weights, found: Route, grad: Array, rate: Array, decay: Array | None, transform: Transform
 ) -> Weights:
-    """Make `tables.update_rows` on one device's part of a table.
+    """Apply `tables.update_rows` to this device's part of a table.
 
     Args:
-        grad: [k, …], of the rows of the route's ids.
+        weights: of this device's part, [L, …].
+        found: where the rows are.
+        grad: [k, …], gradients of the rows of the route's ids.
+        rate: scalar.
+        decay: scalar; None if the gradients include it.
+        transform: the optimizer.
     """
     length, k = weights.value.shape[0], len(found.place)
     number = jnp.where(found.real, found.number, k)

@@ -35,8 +35,8 @@ def make(num_devices: int, row_shards: int = 1) -> Mesh | None:
         row_shards: the number of devices over which tables are split by rows.
 
     Raises:
-        UserError: a process has fewer devices, or all of them are fewer than `row_shards`, or do not divide into groups
-            of so many.
+        UserError: a process has fewer devices, or all devices are fewer than `row_shards` or do not divide into groups
+            of that size.
     """
     devices = [jax.local_devices(process_index=k) for k in range(jax.process_count())]
     fewest, process = min((len(own), k) for k, own in enumerate(devices))
@@ -75,7 +75,7 @@ def row_shards(mesh: Mesh | None) -> int:
 
 
 def described(mesh: Mesh | None) -> dict[str, int]:
-    """Return what must be the same on all processes."""
+    """Return the numbers of devices and of row shards, which must be equal on all processes."""
     return {"number of devices": shards(mesh), "number of row shards": row_shards(mesh)}
 
 
@@ -132,9 +132,11 @@ def one_copy(tree: Any) -> Any:
 def everywhere(
     function: Callable[..., Any], mesh: Mesh | None, arguments: Any = WHOLE, results: Any = WHOLE
 ) -> Callable[..., Any]:
-    """Run `function` on every device; it may call `shard` and the collectives below.
+    """Return `function` mapped over the devices of the mesh; it may call `shard` and the collectives below.
 
     Args:
+        function: takes and returns pytrees of arrays.
+        mesh: devices; None for one.
         arguments: `WHOLE` or `SHARDED`, or trees of these.
         results: `WHOLE` or `SHARDED`, or trees of these.
     """
@@ -145,7 +147,7 @@ def everywhere(
 
 
 def along_data(x: jax.Array, mesh: Mesh) -> jax.Array:
-    """Within a program that the compiler splits: split the first axis over the mesh's data axis, if it divides."""
+    """Split the first axis over the mesh's data axis, if it divides; for programs that the compiler splits."""
     if x.shape[0] % mesh.shape[DATA]:
         return x
     return lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(DATA)))

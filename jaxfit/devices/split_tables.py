@@ -36,7 +36,7 @@ class Layout(NamedTuple):
 
     Attributes:
         tree: the structure of the parameters.
-        rows: of each array that is split, its number of rows; None for arrays of which every device has a copy.
+        rows: for each array, its number of rows if it is split; None if every device has a copy of it.
         read_whole: whether steps read whole tables, and the compiler splits what is computed from them.
     """
 
@@ -50,11 +50,11 @@ class Layout(NamedTuple):
         return self.tree.unflatten([function(*each) for each in zip(self.rows, *leaves, strict=True)])
 
     def specs(self, transform: Transform) -> Any:
-        """Return how the `Weights` of the parameters are split: like params."""
+        """Return the partition specs of the `Weights` of all parameters: like params."""
         return self.map(lambda rows: WHOLE if rows is None else self._specs(transform))
 
     def shapes(self, weights: Any, transform: Transform, mesh: Mesh) -> Any:
-        """Return the shapes and places of split `Weights`, from the shapes of whole ones."""
+        """Return the shapes and shardings of split `Weights`, from the shapes of whole ones."""
 
         def shape(leaf: Any, spec: PartitionSpec) -> jax.ShapeDtypeStruct:
             stored = _stored_shape(leaf.shape, mesh) if spec == SPLIT else leaf.shape
@@ -66,19 +66,19 @@ class Layout(NamedTuple):
         return self.map(shapes, weights)
 
     def on_host(self, params: Any) -> Any:
-        """Return the parameters with each table that is split as an array of the host: no operation moves it whole."""
+        """Return the parameters with each split table as a NumPy array, so that no device has to hold it whole."""
         return self.map(lambda rows, x: x if rows is None else np.asarray(x), params)
 
     def one_row(self, params: Any) -> Any:
-        """Return the parameters with the first row alone of each table that is split."""
+        """Return the parameters with only the first row of each table that is split."""
         return self.map(lambda rows, x: x if rows is None else x[:1], params)
 
     def start(self, params: Any, weights: Any, transform: Transform, mesh: Mesh) -> Any:
-        """Return the `Weights` before the first step, on the devices; none of a split table is whole on a device.
+        """Return the `Weights` before the first step, on the devices; no device ever holds a split table whole.
 
         Args:
-            params: whole.
-            weights: of `one_row(params)`.
+            params: the whole initial parameters.
+            weights: the `Weights` of `one_row(params)`.
         """
 
         def begun(rows: int | None, x: Any, w: Weights) -> Weights:
@@ -106,11 +106,11 @@ class Layout(NamedTuple):
         return self.map(placed, weights)
 
     def whole_params(self, params: Any) -> Any:
-        """Return the whole parameters, in the order of their rows: of those that are split, arrays of the host."""
+        """Return the whole parameters, rows in their order; those that are split become arrays in the host's memory."""
         return self.map(lambda rows, x: sharding.one_copy(x) if rows is None else whole(x, rows), params)
 
     def whole_weights(self, weights: Any, transform: Transform) -> Any:
-        """Return the same of `Weights`, without working memory."""
+        """Return whole `Weights`, as `whole_params` does parameters, without working memory."""
 
         def joined(rows: int | None, w: Weights) -> Weights:
             if rows is None:
@@ -125,7 +125,7 @@ class Layout(NamedTuple):
         return self.map(joined, weights)
 
     def like_whole(self, weights: Any, transform: Transform) -> Any:
-        """Return arrays of the shapes and types of `whole_weights`, which take no memory."""
+        """Return placeholders of the shapes and types of `whole_weights`; they take no memory."""
 
         def like(rows: int | None, w: Weights) -> Weights:
             if rows is None:
@@ -138,7 +138,7 @@ class Layout(NamedTuple):
         return self.map(like, weights)
 
     def like_params(self, params: Any) -> Any:
-        """Return the same of whole parameters."""
+        """Return placeholders of the shapes and types of `whole_params`; they take no memory."""
         return self.map(lambda rows, x: x if rows is None else _empty(x, rows), params)
 
     def in_order(self, params: Any, mesh: Mesh) -> Any:
@@ -168,13 +168,13 @@ class Layout(NamedTuple):
         return self.map(each, weights)
 
     def _specs(self, transform: Transform) -> Any:
-        """Return how the `Weights` of a table that is split are."""
+        """Return the partition specs of the `Weights` of a table that is split."""
         memory = jax.tree.map(lambda split: SPLIT if split else WHOLE, _is_split(transform))
         return Weights._make([SPLIT, WHOLE, memory, SPLIT if jax.tree.leaves(memory) and not self.read_whole else None])
 
 
 def _is_split(transform: Transform) -> Any:
-    """Return of each array of an optimizer's memory of a table whether it has an entry for each row."""
+    """Return, for each array of an optimizer's memory of a table, whether it has an entry for each row."""
     table = jax.ShapeDtypeStruct((7, 1), jnp.float32)
     return jax.tree.map(lambda leaf: leaf.shape[:1] == table.shape[:1], jax.eval_shape(transform.init, table))
 
@@ -219,7 +219,7 @@ def _part(block: Array) -> Array:
 
 
 def part_length(rows: int, shards: int) -> int:
-    """Return the rows of one device's part: a multiple of `shards`, for `Layout.in_order`."""
+    """Return the number of rows of one device's part: a multiple of `shards`, for `Layout.in_order`."""
     return shards * -(-rows // shards**2)
 
 
@@ -229,7 +229,7 @@ def _stored_shape(shape: tuple[int, ...], mesh: Mesh) -> tuple[int, ...]:
 
 
 def described(params: Any, mesh: Mesh | None) -> dict[str, Any]:
-    """Return what must be the same on all processes: parameters that the CPU of each one's machine has made."""
+    """Return what must be equal on all processes: a checksum of the initial parameters, which each makes by itself."""
     if mesh is None or not mesh.is_multi_process or sharding.row_shards(mesh) == 1:
         return {}
     checksum = 0
@@ -243,10 +243,10 @@ def split(table: Any, mesh: Mesh) -> jax.Array:
 
     Args:
         table: [rows, …].
+        mesh: devices.
 
     Returns:
-        An array [n L, …], of which L rows are each device's, n and L being the devices that share the table and
-        `part_length`.
+        An array [n L, …] with L rows on each device, where n devices share the table and L is its `part_length`.
     """
     host, shards = np.asarray(table), mesh.shape[ROWS]
     length = part_length(len(host), shards)

@@ -57,9 +57,10 @@ class Buckets(NamedTuple):
     Attributes:
         costs: int[N] or int[N, lists], entries of each example; of the smallest type, each list contiguous.
         filler: the example of fewest entries.
-        bounds: int[buckets - 1, lists], of each bucket but the last the most entries of its minibatches; None where
-            minibatches are random.
-        usual: for each bucket the capacity, for each list of entries, that nearly all shards of its minibatches need.
+        bounds: int[buckets - 1, lists], for each bucket but the last, the maximum number of entries of its minibatches;
+            None where minibatches are random.
+        usual: for each bucket, the capacity that suffices for nearly all shards of its minibatches, for each list of
+            entries.
     """
 
     costs: np.ndarray
@@ -125,9 +126,14 @@ def capacity_step(most: float) -> int:
 
 
 def buckets(costs: np.ndarray, batch_size: int, shards: int) -> Buckets:
-    """Divide minibatches into buckets by size; into a single one, of random ones, if its padding is within the limit.
+    """Divide minibatches into buckets by size; one bucket, of random minibatches, if its padding is within the limit.
 
     Bounds are chosen for the minibatches of one epoch, and do not depend on the number of devices.
+
+    Args:
+        costs: int[N] or int[N, lists], entries of each example.
+        batch_size: examples of a minibatch.
+        shards: devices that share a minibatch.
     """
     filler = int(np.argmin(costs.reshape(len(costs), -1).sum(axis=1)))
     costs = np.asfortranarray(costs, np.min_scalar_type(costs.max(initial=0)))
@@ -204,7 +210,7 @@ def plan(bucketed: Buckets, order: np.ndarray, batch_size: int, shards: int, key
     The epoch's last minibatch may be short; it is filled up with the smallest example, at weight 0.
 
     Args:
-        bucketed: by the same batch_size and shards.
+        bucketed: from `buckets` with the same batch_size and shards.
         order: int32[N], the examples in the order of this epoch.
         batch_size: examples of a minibatch.
         shards: devices that share a minibatch.
@@ -235,10 +241,16 @@ def plan(bucketed: Buckets, order: np.ndarray, batch_size: int, shards: int, key
 
 
 def spread(start: Array, which: Array, capacity: int) -> tuple[Array, Array, Array]:
-    """Concatenate the ranges start[w] … start[w + 1] - 1, for each w of `which` [B], padded to `capacity` entries.
+    """Concatenate the ranges start[w] … start[w + 1] - 1 for each w of `which`, padded to `capacity` entries.
+
+    Args:
+        start: int32 [ranges + 1].
+        which: int32 [B].
+        capacity: number of entries, static.
 
     Returns:
-        Of each entry: the number of its range (B for padding), its value, and whether it is no padding.
+        For each entry, [capacity]: the index of its range in `which` (B for padding), its value (0 for padding), and
+        whether it is real.
     """
     first, length = start[which], start[which + 1] - start[which]
     end = jnp.cumsum(length)

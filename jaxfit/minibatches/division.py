@@ -42,7 +42,7 @@ class Division(NamedTuple):
         return self.batch_size // self.shards
 
     def steps(self, size: Any) -> Any:
-        """Return the number of minibatches of so many examples."""
+        """Return the number of minibatches that `size` examples make."""
         return -(-size // (self.streams or self.batch_size))
 
     def places(self, shard: Array | int) -> Array:
@@ -53,9 +53,9 @@ class Division(NamedTuple):
         """Return the examples of step i that a shard takes, int32[shard_size].
 
         Args:
-            i: number of the step; streams may begin before their own examples, at steps below 0.
+            i: number of the step; negative in the burn-in of streams, before their own examples.
             shard: of the minibatch.
-            order: of the examples; None: as they are.
+            order: of the examples; None: that of the data.
             size: the number of all examples.
         """
         if self.sequential or order is None:
@@ -70,7 +70,7 @@ class Division(NamedTuple):
         return lax.dynamic_slice(visited, (shard * self.shard_size,), (self.shard_size,))
 
     def weights(self, i: Array, places: Array, size: Array) -> Array:
-        """Return 1 at the places of step i that have an example of their own, and 0 at those that are filled up."""
+        """Return 1 for places of step i that have an example of their own, 0 for those that are filled up: float32."""
         return (self.positions(i, places, size) < size).astype(jnp.float32)
 
     def used(self, i: Array, size: Array) -> Array:
@@ -80,7 +80,10 @@ class Division(NamedTuple):
         return jnp.minimum(self.batch_size, size - i * self.batch_size)
 
     def positions(self, i: Array, places: Array, size: Array) -> Array:
-        """Return where in the order of the examples these places of step i are, which may be outside of it."""
+        """Return the positions of these places of step i in the order of the examples: int32, like `places`.
+
+        They may be outside of the order: before it in the burn-in of the first stream, past it for fillers.
+        """
         if self.sequential:  # fillers are past the last stream, where there are no examples
             return jnp.minimum(places, self.streams or self.batch_size) * self.steps(size) + i
         return i * self.batch_size + places

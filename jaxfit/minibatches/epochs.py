@@ -29,9 +29,9 @@ class Epochs:
 
     Attributes:
         division: of examples into minibatches.
-        sections: of the groups, which are visited one after another.
-        steps: of an epoch.
-        places: of the order, in a step: examples, or groups of them.
+        sections: number of sections of the groups, which are visited one after another.
+        steps: number of steps of an epoch.
+        places: places of the order in a step: examples, or groups of them.
         window: steps whose order is drawn at a time.
     """
 
@@ -138,6 +138,6 @@ def _window(
 
 
 def group_size(program: Program, size: int, batch_size: int) -> int:
-    """Return the number of examples visited at once: a minibatch holds at least two whole groups."""
+    """Return the number of examples visited at once, such that a minibatch holds at least two whole groups."""
     most = min(program.group_size, size, batch_size // 2)
     return max(number for number in range(1, max(1, most) + 1) if batch_size % number == 0)

@@ -28,11 +28,11 @@ BLOCKS = 8  # about so many in an epoch, or more
 
 
 class Block(NamedTuple):
-    """Minibatches of some steps, in place of the data: arrays of [shards, steps, …].
+    """The minibatches of some steps, in place of the data.
 
     Attributes:
-        batches: like a minibatch; None for what all minibatches share.
-        shared: like a minibatch; None for what is of one alone.
+        batches: like a minibatch, with arrays [shards, steps, …]; None for the arrays that all minibatches share.
+        shared: like a minibatch: the arrays that all minibatches share; None for the others.
         first: int32, the first step.
     """
 
@@ -47,12 +47,12 @@ class Block(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """Of minibatches of one capacity.
+    """What the minibatches of one capacity consist of.
 
     Attributes:
         tree: their structure.
         of_data: for each of their arrays, its place among the arrays of the data, if it is one of them.
-        steps: of a block.
+        steps: steps of a block.
     """
 
     tree: Any
@@ -111,7 +111,7 @@ class HostData:
 
         Args:
             stretch: one of `cut`.
-            order: returns an order that has its steps, on the CPU; None: that of the data.
+            order: (stretch) -> an order that has its steps, on the CPU; or None for the order of the data.
         """
         if stretch not in self.held:
             for earlier in list(self.held)[:-1]:

@@ -85,7 +85,7 @@ def handled(handler: Handler) -> Iterator[None]:
 
 @contextmanager
 def noticed() -> Iterator[Callable[[], int]]:
-    """Yield a function that says which signal has come, 0 for none; a second one raises Signalled at once."""
+    """Yield a function that returns the number of the signal received, 0 for none; a second one raises Signalled."""
     global in_training
     received = 0
 

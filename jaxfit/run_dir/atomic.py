@@ -33,13 +33,13 @@ _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
 def replacing(path: Path) -> Iterator[Path]:
     """Give a name beside `path` to write a file or a folder under; put it in place of `path` when all went well.
 
-    A reader finds what was at `path` before or what is written, at any moment. What killed writers of the same
-    `path` left next to it is removed. Files get the permissions that the umask grants, also those that a library made
-    readable by their owner only.
+    A reader finds what was at `path` before or what is written, at any moment. Leftovers of killed writers of the same
+    `path` are removed. Files get the permissions that the umask grants, also those that a library made readable by
+    their owner only.
 
     Raises:
-        UserError: The disk is full or may not be written; what was at `path` before is then untouched. There is
-            something else than a file or a folder, such as a device.
+        UserError: The disk is full or may not be written; what was at `path` before is then untouched. Something other
+            than a file or a folder is there, such as a device.
     """
     _require_replaceable(path)
     token = uuid.uuid4().hex[:12]

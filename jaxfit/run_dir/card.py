@@ -73,7 +73,7 @@ def scores_of(directory: Path, info: Mapping[str, Any]) -> Scores:
 
 
 def recorded(info: Mapping[str, Any]) -> Scores:
-    """Return the validation score that `config.json` holds, absent for models without a validation score."""
+    """Return the validation score that `config.json` holds; an empty mapping for models without one."""
     found = {name.removeprefix("validation "): info[name] for name in info if name.startswith("validation ")}
     return {"validation": found} if found else {}
 

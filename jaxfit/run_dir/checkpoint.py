@@ -120,7 +120,7 @@ def latest(directory: Path, *, warn: bool = True) -> Path | None:
 
 
 def drop_after(path: Path) -> None:
-    """Remove the checkpoints after `path`, which are damaged: the next ones take their places."""
+    """Remove the checkpoints after `path`, which are damaged, so that new ones take their names."""
     for other in every(path.parent):
         if _number(other) > _number(path):
             remove(other)
@@ -199,7 +199,7 @@ def _require_shapes(path: Path, named: Mapping[str, Any], like: Any) -> None:
 
 
 def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Path) -> None:
-    """Raise a UserError that says what differs, unless all that is `known` of a training is so in `stored`."""
+    """Raise a UserError that says what differs, unless `stored` has all that is `known` of a training."""
     for name, value in known.items():
         was, now = stored.get(name), json_text.plain(value)
         if was != now:

@@ -73,7 +73,7 @@ def require_empty(out: Path) -> None:
 
 
 def download(out: Path) -> tuple[Path, list[str]]:
-    """Return where a model is used that was brought from a hub, where it has the folder's name; and the command."""
+    """Return the folder that a model has once it is downloaded from a hub, and the command that downloads it."""
     name = Path(os.path.abspath(out)).name
     return Path(name), [f"hf download {shlex.quote(f'OWNER/{name}')} --local-dir {shlex.quote(name)}"]
 

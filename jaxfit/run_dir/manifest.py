@@ -119,7 +119,7 @@ def journal_damage(directory: Path) -> str | None:
 
 
 def file_is_whole(directory: Path, name: str) -> bool:
-    """Return whether a file is as the manifest of its folder lists it."""
+    """Return whether a file has the size and the sha256 that the manifest of its folder lists."""
     try:
         return _changed(directory, {name: _listed(directory)[name]}, read=True) is None
     except _MALFORMED:

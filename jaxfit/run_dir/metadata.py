@@ -205,8 +205,8 @@ def earlier(
 ) -> Earlier:
     """Find an earlier run of a training.
 
-    A damaged model that has finished is whole again with its other files, if its parameters are; without these it is
-    trained from its newest whole checkpoint, or from the start.
+    If a finished model is damaged but its parameters are whole, its other files are written again. Otherwise it is
+    trained again, from its newest whole checkpoint or from the start.
 
     Args:
         directory: the model's folder.

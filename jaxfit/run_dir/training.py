@@ -49,7 +49,7 @@ def train(
 
     Args:
         directory: the model's folder.
-        identity: all but the recipe that determines the result, with "model", its name.
+        identity: what determines the result apart from the recipe, including "model", the model's name.
         program: the model as the engine takes it.
         params: initial parameters.
         data: returns training and validation data; not called where the training is found finished.

@@ -52,27 +52,30 @@ def train(
     Args:
         model: the name of a registered model, as in `jaxcf train MODEL`.
         ratings: a file (its name, or a path) or several; a pandas DataFrame or another table, whose columns are found
-            by their names; columns by name; or rows of (user, item, stars[, time]). For models of implicit data, counts
-            in place of stars, or pairs alone. None: drawn from a planted model.
-        valid: validation ratings, likewise; None: 5 % of the training ratings, where the model needs any.
-        rated: further pairs of user and item, without ratings, for models that use rated items, such as the pairs of a
-            test, which is what `--condition test` of the command gives.
-        out: folder for the model, new or empty, or of the same training with `resume=True`; None: it stays in memory.
+            by their names; columns by name; or rows of (user, item, stars[, time]). For models of implicit data: counts
+            in place of stars, or only pairs. None: ratings drawn from a synthetic model.
+        valid: validation ratings, given likewise; None: 5 % of the training ratings, if the model needs any.
+        rated: further pairs of user and item, without ratings, for models that use rated items: for example the pairs
+            of a test set, as `--condition test` of the command gives.
+        out: folder for the model: new or empty, or that of the same training with `resume=True`; None: the model stays
+            in memory.
         recipe: "tuned" or "thesis".
         solver: the way of fitting, for models that have several.
-        levels: round ratings to so many levels of their scale, for RBMs.
+        levels: number of levels of the scale to which ratings are rounded, for RBMs.
         seed: of all random draws.
-        progress: print notes, and a line an epoch (on a terminal a bar, in a notebook one line), on standard error.
+        progress: whether to print notes, and a line for each epoch (on a terminal a bar, in a notebook one line), on
+            standard error.
         on_epoch: called after each epoch with its line of `journal.jsonl`, a dict: "epoch", from 0; "valid", the
             validation score, of which lower is better; "shown", what is printed, such as "validation RMSE".
         **options: those of `jaxcf train MODEL --help-all`, with _ for -: of the model (`num_features`), its recipe
             (`epochs`, `rate=0.01` or by parameter `rate={"*": 0.01, "b": 0.1}`), how ratings are read (`columns`,
-            `scale`, `duplicates`), and of models trained by SGD how that is done (`resume`, `devices`, `max_minutes`).
+            `scale`, `duplicates`), and, for models trained by SGD, how they are trained (`resume`, `devices`,
+            `max_minutes`).
 
     Raises:
-        UserError: there is no such model or option; ratings or options that the model cannot be trained with; of it
-            `FolderTaken`, where `out` holds a model already, and `Diverged`, where a loss is not finite.
-        Interrupted: Ctrl-C; where there is `out`, all is saved.
+        UserError: there is no such model or option, or the model cannot be trained with these ratings or options.
+            Subclasses: `FolderTaken`, if `out` holds a model already; `Diverged`, if a loss is not finite.
+        Interrupted: Ctrl-C was pressed; with `out`, everything is saved.
 
     Warns:
         UserWarning: the training stopped after `max_minutes`; the model is the best one so far.

@@ -35,7 +35,7 @@ class PaddedUsers(NamedTuple):
     """The ratings of each user in a row, padded to one width."""
 
     item: NDArray[np.int32]  # [users, width], `num_items` for padding, which losses leave out
-    value: NDArray[np.int32]  # [users, width], the rating numbered from 0, 0 for padding
+    value: NDArray[np.int32]  # [users, width], the rating's level, numbered from 0; 0 for padding
     mask: NDArray[np.bool_]  # [users, width], False for padding
 
 
@@ -44,7 +44,7 @@ def triples(ratings: Ratings, units: Units) -> Triples:
 
     Args:
         ratings: of any integer and float types.
-        units: of `pmf.Config.units`.
+        units: `units` of the model's Config.
     """
     user, item, stars = standardized(ratings, units)[:3]
     return Triples(np.asarray(user, np.int32), np.asarray(item, np.int32), stars)
@@ -53,15 +53,14 @@ def triples(ratings: Ratings, units: Units) -> Triples:
 def padded_users(
     ratings: Ratings, num_users: int, num_items: int, scale: RatingScale, width: int | None = None
 ) -> PaddedUsers:
-    """Return the ratings of users 0 … num_users - 1 as RBMs' one-example losses take them.
+    """Return the ratings of users 0 … num_users - 1 as the one-example losses of RBMs take them.
 
     Args:
-        ratings: of any users and items of these numbers.
-        num_users: rows of the result.
-        num_items: the item of padding.
-        scale: of ratings, with steps.
-        width: ratings of a user at most, of which the first are taken; by default as many as the user with the most
-            has.
+        ratings: of these users and of items 0 … num_items - 1.
+        num_users: number of rows of the result.
+        num_items: id of the item that pads rows.
+        scale: of the ratings, with steps.
+        width: maximum number of ratings of a user, of which the first are taken; None: the largest number that occurs.
     """
     offsets, item, stars = by_user(ratings, num_users)
     places, mask = _places(offsets, width)
@@ -69,16 +68,16 @@ def padded_users(
 
 
 def padded_sets(*pairs: Ratings | Pairs, num_users: int, num_items: int, width: int | None = None) -> NDArray[np.int32]:
-    """Return the items that each user rated in any of some sets, as conditional models take them.
+    """Return the items that each user rated in any of several sets, as conditional models take them.
 
     Args:
         pairs: the sets, of ratings or of pairs.
-        num_users: rows of the result.
-        num_items: the item of padding.
+        num_users: number of rows of the result.
+        num_items: id of the item that pads rows.
         width: as in `padded_users`.
 
     Returns:
-        int32[users, width], ascending and distinct items of each user.
+        int32[users, width]: the distinct items of each user, ascending.
     """
     offsets, item = rated_sets(*pairs, num_users=num_users)
     return _padded(item, num_items)[_places(offsets, width)[0]]
@@ -93,5 +92,5 @@ def _places(offsets: NDArray[np.int32], width: int | None) -> tuple[NDArray[np.i
 
 
 def _padded(entries: NDArray[np.int32], padding: int) -> NDArray[np.int32]:
-    """Append what is at position -1, as int32."""
+    """Append the padding, for position -1, and convert to int32."""
     return np.append(np.asarray(entries, np.int32), np.int32(padding))

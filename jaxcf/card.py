@@ -16,13 +16,13 @@ MEASURES = {"RMSE": "rmse", "rmse_clipped": "rmse", "mae_clipped": "mae", "NDCG"
 
 
 def write(trained: Trained[Model], out: Path, place: Path, scores: card.Scores | None = None) -> None:
-    """Write the card of a trained model where it is to have one.
+    """Write the card of a trained model, if it is to have one.
 
     Args:
         trained: the model.
         out: its folder.
-        place: where it is used.
-        scores: on validation and test ratings; None: what the training has recorded.
+        place: the folder in which the card's commands find the model.
+        scores: on validation and test ratings; None: those recorded in training.
     """
     model = trained.model
     if card.needs_card(trained, out, model.info):
@@ -31,10 +31,14 @@ def write(trained: Trained[Model], out: Path, place: Path, scores: card.Scores |
 
 
 def text(model: Model, info: Mapping[str, Any], place: Path, first: Iterable[str], scores: card.Scores) -> str:
-    """Return the card of a model that is used in `place`.
+    """Return the card of a model.
 
     Args:
-        first: commands before those that use the model.
+        model: the model.
+        info: what `config.json` holds.
+        place: the folder in which the card's commands find the model.
+        first: commands that come before those that use the model.
+        scores: on validation and test ratings.
     """
     user, item, path = str(model.catalogue.users[0]), str(model.catalogue.items[0]), shlex.quote(str(place))
     shell = [*first, f"jaxcf eval {path} --ratings test.csv", f"jaxcf recommend {path} --user {shlex.quote(user)}"]

@@ -34,7 +34,7 @@ Scorer = Callable[[np.ndarray], np.ndarray]
 
 
 class KnownUsers(NamedTuple):
-    """Users 0 … number - 1, their known ratings, and further items that they rated in a way that is not known."""
+    """Users 0 … number - 1, their known ratings, and pairs of users and further items whose ratings are not known."""
 
     number: int
     ratings: Ratings
@@ -67,9 +67,10 @@ class TrainingSetup(NamedTuple):
 
 @dataclass(frozen=True)
 class BySGD:
-    """Fitted by the engine's stochastic gradients.
+    """Fitting by the engine's stochastic gradient descent.
 
-    prepare(key, data, rated, config) -> the setup; key: of the initial parameters; rated: `KnownUsers.rated`.
+    Attributes:
+        prepare: (key, data, rated, config) -> the setup; key: for the initial parameters; rated: `KnownUsers.rated`.
     """
 
     prepare: Callable[[jax.Array, Dataset, Pairs, Any], TrainingSetup]
@@ -78,40 +79,46 @@ class BySGD:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """Fitted by one exact computation: solve(training ratings, config) -> parameters."""
+    """Fitting by one exact computation.
+
+    Attributes:
+        solve: (training ratings, config) -> parameters.
+    """
 
     solve: Callable[[Ratings, Any], Any]
     name: str = "closed-form"
 
 
 class Sweeps(NamedTuple):
-    """A fit by sweeps before its first one.
+    """A fit by sweeps, before the first sweep.
 
     Attributes:
         sweep: (params, data, key) -> params. A pure function that JAX can trace: it reads the ratings from data alone,
             so that it can be compiled for their shapes, and draws what is random from the key.
-        mean_after: sweeps after which the mean of the parameters of all later sweeps is validated, and is the result,
-            as for posterior samples; infinite: the parameters of the sweep with the lowest error are the result.
+        mean_after: number of sweeps after which the mean parameters of all later sweeps are validated and returned, as
+            for posterior samples; infinite: the parameters of the sweep with the lowest validation error are returned.
     """
 
     params: Any  # a pytree of arrays
     data: Any  # a pytree of arrays: the training ratings as sweeps read them
     sweep: Callable[[Any, Any, jax.Array], Any]
     objective: Callable[[Any], float]  # params -> what sweeps minimise, per rating, or another number to journal
-    error: Callable[[Any], float]  # params -> of validation, by default the mean squared error in squared stars
+    error: Callable[[Any], float]  # params -> validation error, by default mean squared error in stars²
     mean_after: float = np.inf
-    measure: tuple[str, Callable[[float], float]] = ("RMSE", math.sqrt)  # what is shown of the error: its name, from it
+    measure: tuple[str, Callable[[float], float]] = ("RMSE", math.sqrt)  # what is shown: its name, error -> value
 
 
 @dataclass(frozen=True)
 class BySweeps:
-    """Fitted by sweeps over all parameters: alternating exact solutions, Gibbs sampling.
+    """Fitting by sweeps over all parameters: alternating exact solutions, Gibbs sampling.
 
     Attributes:
+        name: as in `--solver NAME`.
+        about: a phrase for the help.
         prepare: (key, data, rated, config, recipe) -> the sweeps; the driver (`jaxcf.solvers.sweeps`) makes at most
             `recipe.epochs` of them, stops after `recipe.patience` without improvement, and keeps the best parameters.
-        uses: the fields of the recipe that matter.
-        cost: (config, number of training ratings) -> what a rating takes in a sweep at least; None without a formula.
+        uses: the fields of the recipe that have an effect.
+        cost: (config, number of training ratings) -> the least that a rating costs in a sweep; None without a formula.
     """
 
     name: str
@@ -137,7 +144,7 @@ class PredictsRatings:
 
 @dataclass(frozen=True)
 class RanksItems:
-    """The model ranks items for its training users by what they took: scores are no stars, and have no RMSE.
+    """The model ranks items for its training users by what they took: its scores are not stars, and have no RMSE.
 
     It is a model of implicit data: its ratings are positives with counts (`RatingModel.taken`).
     """
@@ -166,10 +173,11 @@ class FoldsIn:
 
 @dataclass(frozen=True)
 class TakesNewItems:
-    """The model takes items that were not in training, from ratings by users that were.
+    """The model takes items that were not in training, from their ratings by training users.
 
-    extend(params, config, place, ratings, num_items, decay) -> parameters and Config of `num_items` items; place:
-    int32[old items], where each old item goes; ratings: of the new ones, by the users of training.
+    Attributes:
+        extend: (params, config, place, ratings, num_items, decay) -> parameters and Config of `num_items` items; place:
+            int32[old items], the index that each old item gets; ratings: of the new items, by training users.
     """
 
     offers: ClassVar[str] = "a way to take new items"
@@ -186,13 +194,14 @@ class SimilarItems:
 
 @dataclass(frozen=True)
 class HasFactors:
-    """The model's predictions, or scores, for its training users are inner products of factors of users and items.
+    """Predictions, or scores, for training users are inner products of factors of users and items.
 
-    formula: the prediction, or score, of its parameters, as help shows it.
+    Attributes:
+        factors: (params, config, users) -> [users, D], [items, D], with biases and units included.
+        formula: the prediction, or score, in terms of the parameters, as the help shows it.
     """
 
     offers: ClassVar[str] = "factors of users and items (export --format numpy)"
-    # (params, config, users) -> [users, D], [items, D], biases and units included
     factors: Callable[[Any, Any, KnownUsers], tuple[NDArray[np.float32], NDArray[np.float32]]]
     formula: str
 
@@ -206,12 +215,12 @@ class UsesRatedItems:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RatingModel(Record):
-    """One model of ratings, or of implicit data; the data decide the fields of its Config that are in FROM_DATA.
+    """A model of ratings, or of implicit data; the data determine the fields of its Config that are in FROM_DATA.
 
     Attributes:
         shapes: config -> the parameters' shapes, as `jax.ShapeDtypeStruct`s.
         fitting: the ways in which it can be fitted, the first by default.
-        fixed: fields of Config that make it this model.
+        fixed: fields of Config whose values define this model.
     """
 
     package = "jaxcf.models"
@@ -238,15 +247,15 @@ class RatingModel(Record):
         return self.capability(RanksItems) is not None
 
     def takes_counts(self, positive: float | None) -> bool:
-        """Return whether the values of its ratings are counts, and not stars.
+        """Return whether the values of its ratings are counts, not stars.
 
         Args:
-            positive: the field of its Config.
+            positive: the field of this name of its Config.
         """
         return self.implicit and positive is None
 
     def taken(self, ratings: Ratings, positive: float | None) -> Ratings:
-        """Return ratings as the model takes them: of implicit data the positives, as `positive` of its Config says."""
+        """Return ratings as the model takes them: for implicit data the positives, by `positive` of its Config."""
         return positives(ratings, positive) if self.implicit else ratings
 
     def units(self, stars: NDArray[np.float32], scale: RatingScale, chosen: Mapping[str, Any]) -> Units:
@@ -254,22 +263,22 @@ class RatingModel(Record):
 
         Args:
             stars: [N].
-            chosen: fields of Config, of which `subtract_mean` counts.
+            chosen: fields of Config; only `subtract_mean` is read.
         """
         found = Units.of(stars, scale)
         return found if chosen.get("subtract_mean", True) else found._replace(mean=0.0)
 
     def configure(self, catalogue: Catalogue, units: Units, chosen: Mapping[str, Any]) -> Any:
-        """Return the Config of `chosen` fields, those that make it this model, and those that the data decide.
+        """Return the Config of the chosen fields, those that define this model, and those that the data determine.
 
         Args:
             catalogue: gives the numbers of users and items, and the scale.
             units: of the training ratings.
-            chosen: fields of Config by name. `num_values`, for models that need levels, are levels at equal distances
-                from the lowest rating to the highest; without it they are those of the scale.
+            chosen: fields of Config by name. `num_values`, for models that need levels, are the number of levels, at
+                equal distances from the lowest rating to the highest; by default that of the scale.
 
         Raises:
-            UserError: a chosen field is none of the Config.
+            UserError: a chosen field is not one of the Config, or a value is out of bounds.
         """
         known, scale = self.config.__dataclass_fields__, catalogue.scale
         require_fields(chosen, known)

@@ -20,7 +20,7 @@ from jaxcf.data.ratings import RatingScale
 class Evaluation:
     """Errors of predictions, summed over `count` ratings: squared (in stars²) and absolute (in stars).
 
-    The clipped ones are of predictions that are moved into the scale of ratings first.
+    The clipped errors are those of predictions that are first clipped to the scale of the ratings.
     """
 
     squared: float = 0.0
@@ -37,9 +37,9 @@ class Evaluation:
 
     @property
     def rmse(self) -> float:
-        """√(Σ (prediction - rating)² / count) in stars, of predictions moved into the scale.
+        """√(Σ (prediction - rating)² / count) in stars, of predictions clipped to the scale.
 
-        Differs: Mnih 2010, §5.4.3, does not say that predictions are clipped; `rmse_unclipped` is without.
+        Differs: Mnih 2010, §5.4.3, does not say that predictions are clipped; those of `rmse_unclipped` are not.
         """
         return math.sqrt(self._mean(self.squared_clipped))
 
@@ -75,18 +75,18 @@ class Evaluation:
 
 
 class Bins(NamedTuple):
-    """Users, or items, by how many ratings of theirs are trained on, from few to many."""
+    """Users, or items, grouped by their number of training ratings, from few to many."""
 
     of: NDArray[np.int32]  # [number of users]: bin, or -1 for users left out
-    fewest: NDArray[np.int64]  # [bins]: training ratings of each of the bin's users
-    most: NDArray[np.int64]
+    fewest: NDArray[np.int64]  # [bins]: the smallest number of training ratings of the bin's users
+    most: NDArray[np.int64]  # [bins]: the largest
 
 
 def evaluate(predicted: ArrayLike, stars: ArrayLike, scale: RatingScale) -> Evaluation:
     """Sum the errors of predictions [N] of ratings [N], in float64.
 
     Raises:
-        ValueError: a prediction that is not a number.
+        ValueError: the shapes differ, or a prediction is not finite.
     """
     predicted, stars = np.asarray(predicted, np.float64), np.asarray(stars, np.float64)
     if predicted.shape != stars.shape or not np.isfinite(predicted).all():
@@ -102,11 +102,10 @@ def evaluate(predicted: ArrayLike, stars: ArrayLike, scale: RatingScale) -> Eval
 
 
 def bins(counts: ArrayLike, number: int = 10) -> Bins:
-    """Put users into bins of equal size by their training ratings, [num_users].
+    """Sort users into bins of equal size by their numbers of training ratings, [num_users].
 
-    Sizes differ by at most one. Users with equally many ratings may come into neighbouring bins, in the order
-    of their indices; users without are in no bin. Source: Mnih 2010, §5.4.5-5.4.6, Figures 5.4 and
-    5.6-5.8.
+    Sizes differ by at most one. Users with equal numbers may be in neighbouring bins, in the order of their indices;
+    users without training ratings are in no bin. Source: Mnih 2010, §5.4.5-5.4.6, Figures 5.4 and 5.6-5.8.
     """
     counts = np.asarray(counts)
     order = np.argsort(counts, kind="stable")

@@ -40,11 +40,11 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
 
     Args:
         directory: the folder.
-        unfinished: whether a model whose training has not finished is read, too, with the best parameters so far.
-        verify: whether all files are held against the manifest, also those that were found whole before.
+        unfinished: whether to read a model whose training has not finished, with its best parameters so far.
+        verify: whether to compare all files with the manifest, also those that were found whole before.
 
     Raises:
-        UserError: no model is there, it is of an unknown kind or damaged, its arrays do not fit its configuration, or
+        UserError: there is no model, it is of an unknown kind or damaged, its arrays do not fit its configuration, or
             its training has not finished.
     """
     directory = Path(directory)

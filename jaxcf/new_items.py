@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
 @full_float32()
 def extended(model: Model, ratings: Ratings, catalogue: Catalogue) -> Model:
-    """Return a model with new items, each at its best vector given the users' (a ridge regression); nothing is trained.
+    """Return a model with new items; nothing is trained.
+
+    Each new item gets its best vector given those of the users (a ridge regression).
 
     Args:
-        model: a trained one.
-        ratings: of the new items; those by other users, and of items that were in training, are not read.
+        model: a trained model.
+        ratings: of the new items; those by other users, and of items that were in training, are ignored.
         catalogue: the ids of the users and items of `ratings`.
 
     Raises:

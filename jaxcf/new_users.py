@@ -26,12 +26,12 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
     Args:
         model: a trained one.
         ratings: item id -> stars, or counts.
-        rated: ids of items with unknown ratings; of counts, each is 1. Counts of an item that is named more than once,
-            by 7 and by "7" or in both, are added up.
+        rated: ids of items whose ratings are unknown; for models of counts, each counts as 1. Counts of an item that is
+            named more than once, as 7 and "7" or in both arguments, are added up.
 
     Raises:
-        UserError: ratings are not by item, or an item has several; stars are off the scale, or counts not finite,
-            negative or too large.
+        UserError: ratings are not a mapping by item, or an item has several; rated is not a list of items; stars are
+            off the scale, or counts not finite, negative or too large.
         NotInTraining: an item was not in training.
         Unsupported: the model does not use items without stars.
     """
@@ -71,12 +71,13 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
 def prior(model: Model, present: NDArray[np.bool_]) -> tuple[Any, Mapping[str, float]]:
     """Return the configuration and the decay with which new users, or new items, are fitted.
 
-    A decay for each rating holds rows of few ratings too weakly where training stopped early or, by stochastic
-    gradients, moved them little. The prior of a new one is that of a row with the mean number of ratings.
+    With one decay for each rating, the prior of a row with few ratings would be too weak: in training, stochastic
+    gradients moved such rows little, or stopped early. A new row gets the prior of a row with the mean number of
+    ratings.
 
     Args:
-        model: a trained one; models without a recipe's decay keep the prior of their configuration.
-        present: which users, or items, the training ratings are of.
+        model: a trained model; without a recipe's decay, the prior is that of its configuration.
+        present: which users, or items, have training ratings, [users + 1] or [items + 1].
     """
     if not model.decay or getattr(model.config, "prior", "") != "per-rating":
         return model.config, model.decay

@@ -1,7 +1,7 @@
 """How well items are ranked: precision, recall and NDCG at k, and coverage. The thesis has no such measures; peers do.
 
-Items of equal scores are taken in random order, and the expected value is given, in closed form: no order of
-items in memory is favoured.
+Items of equal scores are taken in random order; measures are expected values over these orders, in closed form, so that
+no order of items in memory is favoured.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ def _none() -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """How well items are ranked at the first k places, for each user with anything relevant to find.
+    """How well items are ranked at the first k places, for each user with at least one relevant item.
 
     Attributes:
-        k: places.
-        users: numbers of these users, integers [n].
-        precisions: of each, float64 [n].
-        recalls: likewise.
-        ndcgs: likewise.
-        skipped: users without a relevant item.
-        listed: which items are at the first k places of somebody, bool [items]; of equal scores the first items. Empty
+        k: number of places.
+        users: indices of these users, integers [n].
+        precisions: of each user, float64 [n].
+        recalls: of each user, float64 [n].
+        ndcgs: of each user, float64 [n].
+        skipped: number of users without a relevant item.
+        listed: which items are at the first k places of any user, bool [items]; of equal scores the first items. Empty
             if it is not known.
     """
 
@@ -49,7 +49,7 @@ class Ranking:
         return f"<Ranking: {self} ({len(self.users):,} users)>"
 
     def __add__(self, other: Ranking) -> Ranking:
-        """Return the ranking of both sets of users; `listed` must be of the same items."""
+        """Return the ranking of both sets of users, of the same items; raises ValueError for different k."""
         if self.k != other.k:
             raise ValueError(f"rankings at {self.k} and at {other.k} do not add up")
         return Ranking(
@@ -113,7 +113,10 @@ def rank(query: ArrayLike, scores: ArrayLike, relevant: ArrayLike, k: int = 10) 
         k: places, at least 1; a list shorter than k counts as filled up with irrelevant items.
 
     Returns:
-        measures of the queries that have a relevant item, each the expected value over orders of equal scores.
+        The measures of the queries that have a relevant item: expected values over the orders of equal scores.
+
+    Raises:
+        ValueError: a score is not finite, or k is below 1.
     """
     query, scores = np.asarray(query), np.asarray(scores, np.float64)
     found = np.asarray(relevant, bool)
@@ -153,17 +156,17 @@ def rank(query: ArrayLike, scores: ArrayLike, relevant: ArrayLike, k: int = 10) 
 def unseen(
     users: NDArray[np.int32], seen: Vectors, test: Vectors, num_items: int, relevant: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which items are ranked for each user, all that they have not rated in training, and which are relevant.
+    """Return which items are ranked for each user, those not rated in training, and which of these are relevant.
 
     Args:
         users: some users, [B], so few that B times num_items pairs fit into memory.
         seen: training ratings by user.
         test: test ratings by user.
         num_items: the number of items.
-        relevant: test ratings of at least so many stars are of relevant items.
+        relevant: minimum stars of a test rating that makes its item relevant.
 
     Returns:
-        ranked, bool [B, items]; relevant, bool [B, items], of ranked items alone.
+        The ranked items, bool [B, items], and the relevant ones among them, bool [B, items].
     """
     ranked = np.ones((len(users), num_items), bool)
     wanted = np.zeros((len(users), num_items), bool)
@@ -180,13 +183,16 @@ def recommended(
     """Rank, for each user with test ratings, all items that the user is not known to have rated.
 
     Args:
-        scorer: gives what items are ranked by.
+        scorer: scores by which items are ranked.
         seen: the users' known ratings.
-        test: test ratings.
+        test: ratings that are to be ranked high.
         num_users: the number of users.
         num_items: the number of items.
         k: places, as in `rank`.
-        relevant: stars, as in `unseen`; by default all items of test ratings are relevant.
+        relevant: minimum stars, as in `unseen`; by default all items of test ratings are relevant.
+
+    Raises:
+        ValueError: a score is not finite.
     """
     users, result = np.unique(test.user), Ranking(k, listed=np.zeros(num_items, bool))
     known, wanted = by_user(seen, num_users), by_user(test, num_users)

@@ -97,12 +97,12 @@ class Model:
 
     @cached_property
     def scorer(self) -> Scorer:
-        """What items are ranked by for the users of the catalogue, by index."""
+        """The scorer for the users of the catalogue, by index: what items are ranked by."""
         return self.scorer_given(self.known)
 
     @property
     def positive(self) -> float | None:
-        """From how many stars on ratings are positives of a model of implicit data; None: they are counts."""
+        """Minimum stars of a positive, of a model of implicit data; None: ratings are counts."""
         return getattr(self.config, "positive", None)
 
     def taken(self, ratings: Ratings) -> Ratings:
@@ -112,21 +112,21 @@ class Model:
     def predict(
         self, users: ArrayLike, items: ArrayLike, clip: bool = True, known_only: bool = True
     ) -> NDArray[np.float32]:
-        """Predict stars of pairs of a user and an item.
+        """Predict the stars of pairs of a user and an item.
 
         Args:
             users: ids, [n].
             items: ids, [n].
             clip: whether predictions are clipped to the scale.
-            known_only: refuse users and items that were not in training; else they are predicted from what the model
-                knows without them: the other's bias, or the mean.
+            known_only: whether users and items that were not in training are errors; otherwise predictions are made
+                without them, from the bias of the other one, or the mean.
 
         Returns:
-            stars, float32 [n].
+            Stars, float32 [n].
 
         Raises:
             UserError: users and items are not two lists of ids of the same length, or the model predicts no ratings.
-            NotInTraining: a user or an item was not in training, and `known_only`.
+            NotInTraining: `known_only`, and a user or an item was not in training.
         """
         try:
             shape, other = np.shape(users), np.shape(items)
@@ -142,36 +142,36 @@ class Model:
         return self.stars(self.predictor, user, item, clip)
 
     def evaluate(self, ratings: Table, **how: Any) -> Evaluation:
-        """Say how well the model predicts ratings, which are given as to `jaxcf.train`.
+        """Evaluate predictions of ratings, which are given as to `jaxcf.train`.
 
         Ratings of users or items that were not in training are predicted without them.
 
         Args:
-            ratings: as to `jaxcf.train`.
-            **how: how they are read, fields of `jaxcf.data.reading.Reading`: `columns`, `duplicates`, ….
+            ratings: as for `jaxcf.train`.
+            **how: how they are read: fields of `jaxcf.data.options.Reading`, such as `columns` and `duplicates`.
 
         Raises:
             UserError: the ratings cannot be read, or are off the model's scale.
-            Unsupported: the model predicts no ratings; `rank` is for those.
+            Unsupported: the model predicts no ratings; use `rank`.
         """
         predictor = self.predictor
         asked = self._read(ratings, how)
         return metrics.evaluate(predictor(asked.user, asked.item), asked.stars, self.catalogue.scale)
 
     def rank(self, ratings: Table, top: int = 10, relevant: float = -np.inf, **how: Any) -> Ranking:
-        """Say how well the model ranks, for each user, all items that they have not rated, or taken, in training.
+        """Evaluate the ranking, for each user, of all items that they have not rated, or taken, in training.
 
-        Pairs that were given to training as `rated` are ranked: they may be those that are to be found.
+        Pairs that were given to training as `rated` are ranked: they may be among those to be found.
 
         Args:
             ratings: what is to be found, given as to `jaxcf.train`; users and items that were not in training are left
                 out.
-            top: places.
-            relevant: stars from which on an item was worth finding; by default all are.
-            **how: as of `evaluate`.
+            top: number of places.
+            relevant: minimum stars of a relevant item; by default all items of `ratings` are relevant.
+            **how: as for `evaluate`.
 
         Raises:
-            UserError: the ratings cannot be read, or are off the model's scale; `top` or `relevant` is no such number.
+            UserError: the ratings cannot be read, or are off the model's scale; `top` or `relevant` is out of bounds.
         """
         require_number(top, "top", int)
         if relevant != -np.inf:
@@ -188,7 +188,7 @@ class Model:
         return read(ratings, self.catalogue, scale, counts, how)
 
     def stars(self, predictor: Predictor, user: np.ndarray, item: np.ndarray, clip: bool = True) -> NDArray[np.float32]:
-        """Predict stars for indices by a predictor (of this model's users, or of `fold_in`'s), [n]."""
+        """Predict stars, [n], for indices by a predictor of this model's users, or by one of `fold_in`."""
         found = predictor(np.asarray(user, np.int32), np.asarray(item, np.int32))
         return self.catalogue.scale.clip(found).astype(np.float32) if clip else found
 
@@ -200,7 +200,8 @@ class Model:
             exact: as in `predictor_given`.
 
         Raises:
-            UserError: the model predicts no ratings, cannot fold users in, or has no exact predictions beside others.
+            Unsupported: the model predicts no ratings, cannot fold in users, or has no exact predictions besides
+                others.
         """
         require(self.record, PredictsRatings, "predicting ratings")
         if exact:
@@ -208,15 +209,14 @@ class Model:
         return self._folded_in(users)
 
     def predictor_given(self, users: KnownUsers, exact: bool = False) -> Predictor:
-        """Return the predictor for the users of the catalogue when this is what is known of them.
+        """Return the predictor for the users of the catalogue, given what is known of them.
 
         Args:
-            users: what is known of them: `known.with_rated(pairs)` are the same users with more rated pairs, or with
-                others.
-            exact: RBMs by Eq. 5.9 instead of mean field, Eq. 5.10-5.11.
+            users: what is known of them; `known.with_rated(pairs)` adds rated pairs, or replaces them.
+            exact: whether RBMs predict by Eq. 5.9 in place of mean field, Eq. 5.10-5.11.
 
         Raises:
-            UserError: exact predictions are asked of a model whose predictions are exact anyway.
+            Unsupported: the model predicts no ratings, or has no exact predictions besides others.
         """
         if exact:
             return self._predictor(PredictsExactly, "--exact", users)
@@ -224,14 +224,14 @@ class Model:
 
     @full_float32()
     def scorer_given(self, users: KnownUsers, new: bool = False) -> Scorer:
-        """Return what items are ranked by when this is what is known of users: expected stars, or the model's scores.
+        """Return the scorer given what is known of users: by expected stars, or by the model's scores.
 
         Args:
             users: those of the catalogue, or new ones.
             new: whether they were not in training.
 
         Raises:
-            UserError: the users are new, and the model cannot fold them in.
+            Unsupported: the users are new, and the model cannot fold them in.
         """
         if not self.record.implicit:
             predictor = self.fold_in(users) if new else self.predictor_given(users)
@@ -274,17 +274,17 @@ class Model:
         rated: Iterable[Any] | None = None,
         top: int = 10,
     ) -> list[Answer]:
-        """Return the items of highest expected stars, or scores, that the user has not rated; equal ones by their ids.
+        """Return the unrated items with the highest expected stars, or scores, for a user; ties are in order of ids.
 
         Args:
-            user: an id of the training ratings; with `positive`, what they gave fewer stars may be recommended.
-            ratings: of anybody else, item id -> stars, or counts; {} of somebody who rated nothing yet.
-            rated: ids of further items that they rated, for models that use rated items or counts.
-            top: how many items at most.
+            user: id of a training user; with `positive`, items that they gave fewer stars may be recommended.
+            ratings: item id -> stars, or counts, of any other user; {} for one without ratings.
+            rated: ids of further items that this other user rated, for models that use rated items or counts.
+            top: maximum number of items.
 
         Raises:
             NotInTraining: the user was not in training.
-            UserError: nobody is named, or several, or somebody and others' ratings; as `new_user`.
+            UserError: no user is given, or several, or both a user and ratings; as `new_user`.
         """
         if (user is None) == (ratings is None and rated is None):
             what = "no user is named" if user is None else "both a user and ratings of a new one are given"
@@ -298,13 +298,13 @@ class Model:
         return next(self.best(self.scorer, self.known, [index], top))
 
     def best(self, scorer: Scorer, users: KnownUsers, chosen: Sequence[int], top: int) -> Iterator[list[Answer]]:
-        """Yield what `recommend` returns for each of the chosen users, by blocks of them.
+        """Yield what `recommend` returns for each of the chosen users, in blocks of users.
 
         Args:
-            scorer: of `users`.
+            scorer: scorer of `users`.
             users: their known ratings and rated items are not recommended.
-            chosen: which of `users`.
-            top: how many items at most.
+            chosen: indices of some of `users`.
+            top: maximum number of items.
         """
         known = self._known_items if users is self.known else known_items(users)
         for places, scores in top_items.best(scorer, known, chosen, self.catalogue.num_items, top):
@@ -327,8 +327,8 @@ class Model:
         """Return the items whose vectors are nearest by cosine, among those with training ratings.
 
         Args:
-            item: an id.
-            top: how many items at most.
+            item: id of an item.
+            top: maximum number of items.
 
         Raises:
             NotInTraining: no training rating is of the item.

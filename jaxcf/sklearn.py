@@ -37,16 +37,16 @@ except ImportError:
 class RatingRegressor(RegressorMixin, BaseEstimator):
     """Train a rating model on users, items and stars, and predict stars.
 
-    X: ids of users and items, array or DataFrame [N, 2], as numbers or text; y: stars, [N]. A pair occurs once, unless
-    `options` has `duplicates`. A user or an item that was not in training is predicted without it, so that folds of a
-    cross-validation, which may lack some, can be predicted. A model that is validated sets 5 % of its training ratings
-    aside, as `jaxcf.train` does.
+    X: ids of users and items, array or DataFrame [N, 2], as numbers or text; y: stars, [N]. A pair must occur only
+    once, unless `options` has `duplicates`. A user or an item that was not in training is predicted without it, so that
+    folds of a cross-validation, which may lack some, can be predicted. A model that is validated sets 5 % of its
+    training ratings aside, as `jaxcf.train` does.
 
     Args:
         model: name of a rating model: bias, pmf, cpmf, rbm, ….
-        num_features: of a factorization, in place of the recipe's.
-        num_hidden: of an RBM, likewise.
-        epochs: at most, likewise.
+        num_features: feature vector dimensionality of a factorization, in place of the recipe's.
+        num_hidden: number of hidden units of an RBM, in place of the recipe's.
+        epochs: maximum number of epochs, in place of the recipe's.
         recipe: "tuned" or "thesis".
         solver: the way of fitting, for models that have several.
         options: further options of `jaxcf.train`, by name.
@@ -83,8 +83,8 @@ class RatingRegressor(RegressorMixin, BaseEstimator):
         """Train the model.
 
         Raises:
-            ValueError: X is not of two columns, y is not of numbers, parameters that the model cannot be trained with,
-                or a model that predicts no ratings.
+            ValueError: X does not have two columns, y has values that are not numbers, the model cannot be trained with
+                these parameters, or it predicts no ratings.
         """
         users, items = self._ids(X)
         stars = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64), warn=True)
@@ -118,7 +118,7 @@ class RatingRegressor(RegressorMixin, BaseEstimator):
 
     @property
     def model_(self) -> Model:
-        """The trained model; it is made of its parts, which alone are pickled."""
+        """The trained model, built from its parts, which alone are pickled."""
         check_is_fitted(self, "params_")
         if "_model" not in vars(self):  # it was unpickled
             record = get(self.info_["model"])

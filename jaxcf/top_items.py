@@ -19,15 +19,15 @@ class Answer(NamedTuple):
     """A recommended or similar item."""
 
     item: Any  # its id
-    value: float  # stars, clipped to the scale, or the score of a model that ranks items, or cosine
+    value: float  # stars, clipped to the scale; the score of a model that ranks items; or a cosine
 
 
 class Known(NamedTuple):
-    """Items that users rated, which are not recommended to them: of user i, item[order[offsets[i]:offsets[i + 1]]]."""
+    """Items that users rated, not to be recommended to them: of user i, item[order[offsets[i] : offsets[i + 1]]]."""
 
-    item: NDArray[np.int32]
-    offsets: NDArray[np.int32]
-    order: NDArray[np.int32]
+    item: NDArray[np.int32]  # [N]
+    offsets: NDArray[np.int32]  # [users + 1]
+    order: NDArray[np.int32]  # [N]
 
 
 def known_items(users: KnownUsers) -> list[Known]:
@@ -38,14 +38,14 @@ def known_items(users: KnownUsers) -> list[Known]:
 def best(
     scorer: Scorer, known: Sequence[Known], users: Sequence[int], num_items: int, top: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Yield the places of the items of highest scores for each user, and the scores; users are scored by blocks.
+    """Yield the indices of the items with the highest scores for each user, and these scores.
 
     Args:
-        scorer: of the users.
+        scorer: scorer of the users.
         known: items that are left out.
-        users: their indices.
+        users: indices of users, which are scored in blocks.
         num_items: the number of items.
-        top: how many items at most.
+        top: maximum number of items.
     """
     size = max(1, SCORES_AT_ONCE // num_items)
     for block in (np.asarray(users[at : at + size], np.int32) for at in range(0, len(users), size)):
@@ -57,7 +57,7 @@ def best(
 
 
 def highest(scores: np.ndarray, top: int) -> NDArray[np.int64]:
-    """Return where the highest finite scores are, at most `top`, equal ones in their order."""
+    """Return the indices of the highest finite scores, at most `top`, ties in their order; scores: [items]."""
     require_number(top, "top", int)
     order = np.argsort(-scores, kind="stable")[:top]
     return order[np.isfinite(scores[order])]

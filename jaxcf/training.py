@@ -60,10 +60,10 @@ def train(
         data: training and validation ratings, or counts; closed forms need no validation. A model of implicit data
             takes its positives, as `positive` of its Config says.
         directory: the model's folder.
-        recipe: the name of one of the model's recipes, whose overrides of Config are then included; or a Recipe, or
-            what else the model's recipes hold; None for a closed form.
+        recipe: the name of one of the model's recipes, whose overrides of Config then apply; or an instance of the
+            class of its recipes, such as `Recipe`; None for a closed form.
         config: fields of the model's Config that differ from its defaults.
-        rated: for models that use rated items, who rated what, in addition to the training ratings.
+        rated: for models that use rated items, which items users rated, in addition to the training ratings.
         seed: of all random draws.
         run: how training by the engine is run.
         solver: the way of fitting, by default the model's first.
@@ -173,7 +173,7 @@ def _check_data(record: RatingModel, data: Dataset, rounded: bool, validated: bo
 
 
 def describe(data: Dataset, rated: Pairs) -> dict[str, Any]:
-    """Describe a data set, as records hold it and a resumed training must find it again."""
+    """Describe a data set: for records, and so that a resumed training can check that it is the same."""
     pairs = hashlib.sha256(np.ascontiguousarray(np.stack(rated), "<i4").data).hexdigest()
     return {
         "name": data.name,
@@ -192,8 +192,8 @@ def parameters(record: RatingModel, recipe: str, given: Mapping[str, Any]) -> Co
     """Return the names of a model's parameters, which do not depend on the data.
 
     Args:
-        recipe: name of the recipe, for what it sets of the Config.
-        given: options by name; others than of the Config are not read.
+        recipe: name of the recipe, whose overrides of Config apply.
+        given: options by name; only those of the Config are read.
     """
     overrides = record.recipes[recipe][1] if recipe in record.recipes else {}
     two = np.arange(2)

@@ -146,7 +146,7 @@ def _among(ratings: Ratings, pairs: Ratings | Pairs, num_items: int) -> np.ndarr
 
 
 def _exact(asked: Queried, ratings: Ratings, predicted: np.ndarray) -> tuple[dict[str, Any], str]:
-    """Evaluate the exact predictions of an RBM beside those by mean field: JSON fields and a line."""
+    """Evaluate an RBM's exact predictions beside those by mean field: JSON fields and a line."""
     exact = asked.predictor(True)(ratings.user, ratings.item)
     result = metrics.evaluate(exact, ratings.stars, asked.ids.scale)
     apart = np.abs(exact - predicted)

@@ -110,10 +110,15 @@ def queried(model: Model, args: argparse.Namespace) -> Queried:
 def new_users(
     args: argparse.Namespace, model: Model, files: list[str], rated: list[str] | None, only: bool = False
 ) -> tuple[Catalogue, KnownUsers]:
-    """Return the users of files, as new ones, and what is known of them.
+    """Return the new users of files, and what is known of them.
 
     Args:
-        rated: files of further pairs of theirs, and of other users, who are among them unless they were in training.
+        args: of the command.
+        model: the model.
+        files: files of ratings, or of pairs.
+        rated: files of further pairs, of these users and of others; the latter are new users, too, unless they were in
+            training.
+        only: whether the pairs of `rated` replace the items of `files` as rated items.
     """
     from jaxcf.data import reading
 
@@ -153,7 +158,7 @@ def _pairs(args: argparse.Namespace, model: Model, files: list[str], new: bool) 
 
 
 def _of_known(args: argparse.Namespace, table: PairTable, catalogue: Catalogue) -> Pairs:
-    """Return pairs as indices, without those that a catalogue does not know."""
+    """Return pairs as indices, without those whose user or item a catalogue lacks."""
     pairs = table.relabelled(catalogue)
     known = (pairs.user >= 0) & (pairs.item >= 0)
     note_number(args, ~known, "pairs are of users or items that the model does not know: left out")
@@ -172,7 +177,7 @@ def warn_unknown(model: Model, files: list[str], table: Table | PairTable, users
 
 
 def note_unknown(args: argparse.Namespace, model: Model, item: np.ndarray, user: np.ndarray | None) -> None:
-    """Say of how many pairs the model has not seen the item (or user) in training: it predicts them without it."""
+    """Print how many pairs have an item (or user) that was not in training: they are predicted without it."""
     sides = [("items", item, model.with_ratings.item)]
     if user is not None:
         sides.insert(0, ("users", user, model.with_ratings.user))
@@ -181,7 +186,7 @@ def note_unknown(args: argparse.Namespace, model: Model, item: np.ndarray, user:
 
 
 def note_number(args: argparse.Namespace, which: np.ndarray | int, text: str) -> None:
-    """Print the count and `text` as a note, unless it is zero."""
+    """Print a count and a text as a note; nothing if the count is zero."""
     number = int(np.sum(which))
     if number:
         note(args, f"{number:,} {text}")

@@ -91,7 +91,7 @@ def run_recommend(args: argparse.Namespace) -> None:
 
 
 def parse_rated(text: str, counts: bool = False) -> tuple[dict[str, float], list[str]]:
-    """Read "item:stars,item,…": stars by item, and items without; the counts of an item are added up.
+    """Parse "item:stars,item,…": stars by item, and items without stars; the counts of an item are added up.
 
     An item whose id has commas is in double quotes, as in CSV: '"Solaris, The":5,Stalker:4'.
 

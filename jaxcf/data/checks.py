@@ -21,15 +21,15 @@ MIN_COMPARED = 10  # ratings, of `warn_other_scale`
 def look_swapped(user: np.ndarray, item: np.ndarray) -> bool:
     """Return whether ratings look as if the columns of users and items were exchanged.
 
-    Published data have many items of few ratings, and hardly any users of few, who are left out: less than a tenth of
-    the mean number is what 20 % of the items and at most 1 % of the users of MovieLens have. So the columns look
-    swapped if at least 15 % of the "users" and at most 3 % of the "items" have so few, and
+    Published data have many items with few ratings, and hardly any users with few, as these are left out. Few means
+    less than a tenth of the mean number: 20 % of the items and at most 1 % of the users of MovieLens have so few. The
+    columns look swapped if at least 15 % of the "users" and at most 3 % of the "items" have so few, and if
 
-    * there are at least 200 of each, and 3 "items" or more for 100 "users": in a small catalogue, such as one of
-      jokes, every item has many ratings;
-    * the mean "item" has 20 ratings or more, so that one with few would be seen.
+    * there are at least 200 of each, and 3 "items" or more for 100 "users": in a small catalogue, such as one of jokes,
+      every item has many ratings;
+    * the mean "item" has 20 ratings or more, so that one with few could be recognised.
 
-    Not every exchange can be known: in parts of ratings, as validation, users may be of few ratings.
+    Not every exchange can be detected: in parts of ratings, such as validation ratings, users may have few ratings.
     """
     users, items = (counts[counts > 0] for counts in (counted(user), counted(item)))
     if (
@@ -53,9 +53,9 @@ def warn_swapped(ratings: Ratings, files: str) -> None:
 
 
 def warn_other_scale(what: str, stars: np.ndarray, training: np.ndarray) -> None:
-    """Warn if most of some ratings are below or above the middle 80 % of those of training, as on another scale.
+    """Warn if most of some ratings lie outside the middle 80 % of the training ratings, as if on another scale.
 
-    Of ratings like those of training at most 20 % are. Of more than `PIECE` training ratings, every k-th is looked at.
+    Of ratings like those of training, at most 20 % do. Of more than `PIECE` training ratings, every k-th is used.
     """
     if len(stars) < MIN_COMPARED or len(training) < MIN_COMPARED:
         return
@@ -82,10 +82,10 @@ def warn_apart(what: str, ids: Mapping[str, np.ndarray], known: Mapping[str, np.
     """Warn if none of some ids is among the known ones.
 
     Args:
-        what: the ratings or pairs that they are of.
+        what: the ratings or pairs that have the ids, for the message.
         ids: "user", "item" or both -> the distinct ids that occur.
-        known: the same -> those that occur where they should.
-        where: "training".
+        known: the same -> those that should occur.
+        where: where the known ids are from, for the message: "training".
     """
     apart = [side for side in ids if len(ids[side]) and not np.isin(_texts(ids[side]), _texts(known[side])).any()]
     if apart:

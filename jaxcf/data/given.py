@@ -24,14 +24,14 @@ TEMPORARY = "jaxcf-table-"  # begins the names of folders
 
 @contextmanager
 def as_files(ratings: Table, name: str) -> Iterator[list[str]]:
-    """Yield the names of the files that are given, or of a temporary Parquet file of the ratings given.
+    """Yield the names of the given files, or of a temporary Parquet file of the given ratings.
 
     Args:
         ratings: as `Table`. Columns are found by their names, as in a file; rows are (user, item[, stars[, time]]).
         name: of a temporary file: "ratings", "valid", ….
 
     Raises:
-        UserError: it is none of these, or empty; rows of different lengths or of mixed types.
+        UserError: the ratings are none of these, or empty; rows have different lengths, or columns mixed types.
     """
     if isinstance(ratings, str | os.PathLike):
         yield [os.fspath(ratings)]
@@ -54,7 +54,7 @@ def as_files(ratings: Table, name: str) -> Iterator[list[str]]:
 
 
 def hide_temporary_paths(note: str) -> str:
-    """Return a note about files with temporary ones called by the names of what they hold."""
+    """Return a note about files in which the paths of temporary files are replaced by what these hold."""
     return re.sub(rf"\S*{TEMPORARY}\w+[/\\](\w+)\.parquet", r"\1", note)
 
 
@@ -96,9 +96,9 @@ def read(
     """Read ratings, or counts, with the indices of a catalogue, -1 for users and items that it lacks.
 
     Args:
-        ratings: as of `as_files`.
-        catalogue: of the users and items.
-        scale, counts: as of `jaxcf.data.reading.read`.
+        ratings: as in `as_files`.
+        catalogue: ids of users and items.
+        scale, counts: as in `jaxcf.data.reading.read`.
         how: fields of `Reading`, as options of `jaxcf.train`.
 
     Raises:

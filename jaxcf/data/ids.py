@@ -1,4 +1,4 @@
-"""Ids of users and items, integers or text: sets of them, ascending, and the positions of ids in these."""
+"""Ids of users and items, integers or text: ascending sets of them, and the positions of ids in these."""
 
 import re
 from collections.abc import Iterable
@@ -20,8 +20,8 @@ def union(*ids: np.ndarray) -> np.ndarray:
 def find(known: np.ndarray, ids: ArrayLike) -> NDArray[np.int32]:
     """Return the positions of ids among known ones, which are ascending; -1 for unknown ids.
 
-    Integers and text match if they are written alike: 7 matches `7`, but not `007`. Whole floats, as pandas makes of
-    integers, are integers, also among objects of several types.
+    Integers and text match if they are written alike: 7 matches `7`, but not `007`. Floats that are whole, into which
+    pandas converts integers, count as integers, also among objects of several types.
     """
     wanted, absent = np.asarray(ids), np.zeros((), bool)
     if wanted.dtype.kind in "fO":
@@ -44,7 +44,7 @@ def find_one(known: np.ndarray, id_: Any, side: str) -> int:
     """Return the position of an id among known ones, -1 for an unknown one; raises UserError for several.
 
     Args:
-        known: as of `find`.
+        known: as in `find`.
         id_: the id.
         side: "users" or "items".
     """

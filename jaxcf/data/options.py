@@ -45,10 +45,10 @@ class Reading:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], counts: bool = False) -> "Reading":
-        """Return how files are read, by what is given; the counts of a pair are added up by default.
+        """Return how files are read, given some fields by name; the counts of a pair are added up by default.
 
         Raises:
-            UserError: a number is out of its bounds; ratings are to be added up, which are no counts.
+            UserError: a number is out of its bounds; stars, which are not counts, are to be added up.
         """
         reading = cls(**{"duplicates": "sum" if counts else "error", **given})
         require_bounds(reading)

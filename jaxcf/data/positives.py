@@ -1,6 +1,6 @@
 """Who took what: ratings as positives of implicit data (plays, purchases), each with a count.
 
-A pair of user and item that is no positive says little: the user may not know the item.
+A pair of user and item that is not a positive says little: the user may not know the item.
 """
 
 from dataclasses import dataclass, replace
@@ -30,8 +30,8 @@ def positives(ratings: Ratings, least: float | None) -> Ratings:
 
     Args:
         ratings: stars or counts.
-        least: a positive is a rating of at least so many stars, and its count is 1; None: the values are counts, and
-            of 0 there is no positive.
+        least: minimum stars of a rating that is a positive, with a count of 1; None: the values are counts, and those
+            of 0 are not positives.
 
     Raises:
         UserError: a count is negative.

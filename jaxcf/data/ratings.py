@@ -68,7 +68,7 @@ class Pairs(NamedTuple):
 
 
 class Present(NamedTuple):
-    """Which users and items some ratings or pairs are of; the last element, at the index -1, is False."""
+    """Which users and items occur in some ratings or pairs; the last element, at the index -1, is False."""
 
     user: NDArray[np.bool_]  # [num_users + 1]
     item: NDArray[np.bool_]  # [num_items + 1]
@@ -118,7 +118,7 @@ class Catalogue:
 
 
 class Dataset(NamedTuple):
-    """Training, validation and test ratings in one catalogue; -1 are users and items of the test that it lacks."""
+    """Training, validation and test ratings in one catalogue; users and items of the test that it lacks are -1."""
 
     name: str
     train: Ratings
@@ -164,7 +164,7 @@ def chosen(values: np.ndarray, which: np.ndarray) -> np.ndarray:
 
 
 def counted(index: NDArray[np.int32], number: int = 0) -> NDArray[np.int64]:
-    """Count how often each index occurs, from 0 on: [number], or more where an index is larger."""
+    """Count how often each index occurs: int64 [number], or longer if an index is `number` or more."""
     counts = np.zeros(max(number, 1 + int(index.max(initial=-1))), np.int64)
     for piece in pieces(len(index)):  # NumPy copies indices to 64 bits
         counts += np.bincount(index[piece], minlength=len(counts))
@@ -181,9 +181,9 @@ class Units(NamedTuple):
     def of(cls, stars: NDArray[np.float32], scale: RatingScale) -> "Units":
         """Return the units of training ratings.
 
-        The unit is a quarter of the scale, which is a star for 1 to 5 stars; or, if that is less, as for counts, most
-        of which are far below the highest, twice the standard deviation, but at least a sixteenth of the scale: single
-        very high counts would make training diverge.
+        The unit is a quarter of the scale: one star on 1 to 5 stars. Where it is less, as for counts, most of which are
+        far below the highest one, the unit is twice the standard deviation, but at least a sixteenth of the scale,
+        since single very high counts would make training diverge.
         """
         span, mean = scale.high - scale.low, np.mean(stars, dtype=np.float64)
         squares = sum(float(np.sum(np.square(stars[piece] - mean))) for piece in pieces(len(stars)))
@@ -258,18 +258,18 @@ def rated_sets(*parts: Ratings | Pairs, num_users: int) -> tuple[NDArray[np.int3
 
 
 def pair_keys(pairs: Ratings | Pairs, num_items: int) -> NDArray[np.int64]:
-    """Return a number for each pair of user and item, distinct for distinct pairs."""
+    """Return an integer for each pair of user and item, different for different pairs: int64 [N]."""
     return pairs.user.astype(np.int64) * num_items + pairs.item
 
 
 def relabel(ratings: Ratings, old: Catalogue, new: Catalogue) -> Ratings:
-    """Replace indices of one catalogue by those of another, -1 for users and items that it lacks."""
+    """Replace the indices of one catalogue by those of another, -1 for users and items that the other one lacks."""
     user, item = new.user_index(old.users), new.item_index(old.items)
     return ratings._replace(user=chosen(user, ratings.user), item=chosen(item, ratings.item))
 
 
 def present(catalogue: Catalogue, *parts: Ratings | Pairs) -> Present:
-    """Return which users and items of a catalogue some sets of ratings or pairs are of."""
+    """Return which users and items of a catalogue occur in some sets of ratings or pairs."""
     found = Present(np.zeros(catalogue.num_users + 1, bool), np.zeros(catalogue.num_items + 1, bool))
     for part in parts:
         for piece in pieces(len(part.user)):  # NumPy copies indices to 64 bits
@@ -283,9 +283,9 @@ def require_known(side: str, index: np.ndarray, ids: ArrayLike, trained: NDArray
 
     Args:
         side: "user" or "item".
-        index: of the ids, -1 for those that are not in the catalogue, [n].
+        index: their indices, -1 for ids that are not in the catalogue, [n].
         ids: [n].
-        trained: which users or items were, as of `Present`.
+        trained: which users or items were in training, as in `Present`.
     """
     unknown = ~trained[index]
     if unknown.any():
@@ -297,7 +297,7 @@ def require_known(side: str, index: np.ndarray, ids: ArrayLike, trained: NDArray
 
 
 def digest(train: Ratings, valid: Ratings, catalogue: Catalogue) -> str:
-    """Return the sha256 of the data a model is trained on: training and validation ratings and the catalogue."""
+    """Return the sha256 of the data that a model is trained on: training and validation ratings and the catalogue."""
     hashed = hashlib.sha256()
     for part in (train, valid):
         for array, kind in ((part.user, "<i4"), (part.item, "<i4"), (part.stars, "<f4")):

@@ -83,18 +83,18 @@ def read(
     """Read ratings from files, in their order.
 
     Args:
-        paths: one or several files; a folder of the Netflix Prize; `-` for standard input; an array of a .mat
-            file is named like `moviedata.mat:probe_vec`.
+        paths: one or several files, or a folder of the Netflix Prize; `-` is standard input; an array of a .mat file is
+            named as in `moviedata.mat:probe_vec`.
         reading: options; by default everything is detected from the files.
-        scale: scale of the ratings, which training ratings have; by default that of `reading`, or else detected from
-            the files.
-        counts: whether they are counts of implicit data: each is 1 in files of pairs alone.
-        times: whether times are read, where there are some.
+        scale: scale of the training ratings, which these must be on; by default that of `reading`, or else detected
+            from the files.
+        counts: whether the values are counts of implicit data: 1 for each line in files of pairs.
+        times: whether times are read, where files have them.
 
     Raises:
-        UserError: if a file is missing or cannot be parsed, a value is missing or invalid, a rating is off a given
-            scale, a duplicate where those are errors, or `scale` and that of `reading` are given. It names the file
-            and the line.
+        UserError: a file is missing or cannot be parsed, a value is missing or invalid, a rating is off a given scale,
+            a rating is repeated where that is an error, or both `scale` and the scale of `reading` are given. The
+            message names the file and the line.
     """
     reading = reading or Reading()
     scale = _one_scale(reading, scale)
@@ -139,15 +139,15 @@ def read_dataset(
 
     Args:
         train: training files; `moviedata.mat` has test ratings, too.
-        valid: validation files; without them validation is empty. Pairs without ratings (such as the Netflix
-            Prize's `probe.txt`) are split off the training ratings.
+        valid: validation files; without them validation is empty. Pairs without ratings (such as the Netflix Prize's
+            `probe.txt`) are split off the training ratings.
         test: test files, of ratings or pairs like those for validation.
         rated: files of additional pairs of user and item.
-        reading: options. A scale that is not given is detected from training and validation ratings; test
-            ratings decide nothing.
-        counts: as in `read`, also for validation and test; no scale is detected for those of the test.
-        test_ids: whether users and items that the test alone has are in the catalogue, as models need that condition
-            on its pairs; otherwise they are -1, and the test has no effect on what is trained.
+        reading: options. A scale that is not given is detected from training and validation ratings, and test ratings
+            must lie on it.
+        counts: as in `read`; the scale of counts is the range of all of them, those of the test included.
+        test_ids: whether users and items that only the test has are in the catalogue, as models need that condition on
+            the test's pairs; otherwise they are -1, and the test has no effect on what is trained.
 
     Raises:
         UserError: as `read`; if pairs to split off have no training rating.

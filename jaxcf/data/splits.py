@@ -51,7 +51,7 @@ def random_parts(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
 def groups(key: jax.Array, total: int, number: int = 5) -> NDArray[np.int32]:
     """Assign `total` elements to groups at random: int32 [total]; group sizes differ by at most one.
 
-    The groups of users in Figure 5.5, and the folds of `kfold`.
+    Used for the groups of users in Figure 5.5, and for the folds of `kfold`.
     """
     return random_parts(key, [total // number + (i < total % number) for i in range(number)])
 
@@ -86,12 +86,12 @@ def kfold(key: jax.Array, ratings: Ratings, folds: int = 5) -> Iterator[tuple[Ra
 
 
 def of_fold(name: str, train: Ratings, test: Ratings, catalogue: Catalogue, test_ids: bool = False) -> Dataset:
-    """Return a data set in which only users and items of the training ratings are known; -1 are others of the test.
+    """Return a data set that knows only the users and items of the training ratings; others of the test are -1.
 
     The scale of ratings is that of the catalogue, which has all of them.
 
     Args:
-        test_ids: whether users and items that the test alone has are known, too, as of `reading.read_dataset`.
+        test_ids: whether users and items that only the test has are known, too, as in `reading.read_dataset`.
     """
     found = present(catalogue, train, *([test] if test_ids else []))
     known = Catalogue(catalogue.users[found.user[:-1]], catalogue.items[found.item[:-1]], catalogue.scale)
@@ -149,7 +149,7 @@ def users(key: jax.Array, ratings: Ratings, share: float = 0.1) -> HeldOut:
 
 
 def carve(key: jax.Array, data: Dataset, share: float = 0.05) -> Dataset:
-    """Split a share of the training ratings, and of several at least one, off at random as validation ratings."""
+    """Set a random share of the training ratings aside as validation ratings: at least one, if there are several."""
     number = len(data.train.user)
     split = random(key, data.train, test=max(share, 1 / number) if number > 1 else share)
     return data._replace(train=split.train, valid=split.test, sha256=digest(split.train, split.test, data.catalogue))

@@ -161,7 +161,7 @@ def _deck(popularity: np.ndarray) -> np.ndarray:
 def _proposals(activity: np.ndarray, deck: np.ndarray, config: Planted) -> np.ndarray:
     """Return the number of draws of each user for about `num_ratings` distinct ratings in total.
 
-    K draws, each accepted with probability σ, yield Σ_j 1 - (1 - σ w_j)^K distinct movies on average.
+    K draws, each accepted with probability σ, give Σ_j 1 - (1 - σ w_j)^K distinct movies on average.
     """
     share = np.bincount(deck, minlength=config.num_items) / len(deck)
     nodes, weights = np.polynomial.hermite_e.hermegauss(5)

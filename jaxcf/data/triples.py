@@ -1,10 +1,10 @@
 """Ratings as SGD reads them: triples of user, item and stars, in groups. Each epoch draws only the order of the groups.
 
-Files are often in the order of users, and these in the order in which they came. Triples are therefore interleaved, so
-that the ratings of a group are of users from all over the file. The rows of many users do not fit into a CPU's cache:
-users are then divided into sections, and the ratings of each section are interleaved by themselves. The engine divides
-the groups into as many equal parts. As sections have nearly equal numbers of ratings, a part reads the rows of one or
-two of them.
+Files are often ordered by user, and users by the time of their first rating. Triples are therefore interleaved, so that
+the ratings of a group are of users from all over the file. The rows of many users do not fit into a CPU's cache: users
+are then divided into sections, and the ratings of each section are interleaved separately. The engine divides the
+groups into as many equal parts. As sections have nearly equal numbers of ratings, a part reads the rows of one or two
+of them.
 """
 
 from collections.abc import Sequence

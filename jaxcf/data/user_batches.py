@@ -17,7 +17,7 @@ class Lists(NamedTuple):
 
     offsets: Array  # int32 [num_users + 1]
     item: Array  # int32 [capacity], at least the number of entries
-    value: Array  # of ratings, [capacity]: stars, or levels 0 … K-1 (int8 for fewer than 128); empty for items alone
+    value: Array  # [capacity]: stars, or levels 0 … K-1 (int8 for fewer than 128 levels); empty for items alone
 
 
 class Data(NamedTuple):
@@ -53,7 +53,7 @@ def lists(ratings: Ratings, num_users: int, scale: RatingScale) -> Lists:
 
 
 def wanted_lists(ratings: Ratings, num_users: int, scale: RatingScale) -> Lists:
-    """Return the ratings to predict of each user: levels, or stars if some are between levels, as none is rounded."""
+    """Return each user's ratings to predict: as levels, or as stars if some lie between levels; none is rounded."""
     if scale.contains(ratings.stars).all():
         return lists(ratings, num_users, scale)
     return on_device(*by_user(ratings, num_users))
@@ -82,10 +82,11 @@ def make_data(
 
     Args:
         known: the known ratings.
-        scale: the ratings to which others are rounded.
+        num_users: the number of users.
+        scale: scale with steps, to which ratings are rounded.
         wanted: ratings to predict, for validation.
-        rated: for conditional models, any number of sets of pairs whose union says which items a user rated; the
-            stars of ratings among them are ignored.
+        rated: for conditional models, any number of sets of pairs whose union says which items a user rated; the stars
+            of ratings among them are ignored.
     """
     return Data(
         lists(known, num_users, scale),
@@ -118,7 +119,7 @@ def num_users(data: Data) -> int:
 
 
 def num_events(data: Data) -> int:
-    """Return the number of ratings that a score averages over: those to predict, in training the known ones."""
+    """Return the number of ratings that a score averages over: those to predict, or in training the known ones."""
     return int((data.known if data.wanted is None else data.wanted).offsets[-1])
 
 
@@ -147,7 +148,7 @@ def gather(data: Data, index: Array, capacity: tuple[int, ...], config: Any) -> 
     Args:
         index: int32 [B], the users.
         capacity: number of entries in each of the minibatch's lists.
-        config: Config of the model; `num_items` is read.
+        config: the model's Config, of which `num_items` is read.
     """
     capacities = iter(capacity)
 

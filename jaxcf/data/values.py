@@ -102,7 +102,7 @@ def stars_of(columns: Columns, scale: RatingScale | None, reading: Reading) -> t
 
     Args:
         columns: the rows of files.
-        scale: of `reading`, or else of training.
+        scale: that of `reading`, or else that of training; None: not known yet.
         reading: gives the decimal sign.
 
     Raises:
@@ -136,6 +136,11 @@ def without_duplicates(
     """Resolve repeated ratings of an item by the same user as `reading.duplicates` says; also return messages.
 
     Args:
+        ratings: by indices of users and items.
+        users: ids of the users.
+        items: ids of the items.
+        locate: row -> its file and line, for messages.
+        reading: says how duplicates are resolved.
         counts: whether the ratings are counts, which can be added up.
     """
     number, repeated, first_row = len(ratings.user), 0, len(ratings.user)

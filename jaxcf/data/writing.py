@@ -18,7 +18,7 @@ def write(parts: Mapping[Path, Ratings], catalogue: Catalogue, counts: bool = Fa
     Args:
         parts: file -> its ratings.
         catalogue: the ids.
-        counts: whether they are counts; where all are 1, pairs alone are written.
+        counts: whether the values are counts; if all are 1, only pairs are written.
 
     Raises:
         UserError: if a file cannot be written.

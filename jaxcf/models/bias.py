@@ -1,7 +1,7 @@
-"""Bias models: a rating is the mean, plus what is particular to its user, or its item, or both.
+"""Bias models: a rating is predicted by the mean plus a bias of its user, of its item, or of both.
 
-Source: Mnih 2010, §5.4.5: PMF (Eq. 5.18-5.20) without feature vectors (its footnote 11). Being linear, they need no
-gradient: the posterior mode is the solution of a ridge regression, and is solved for.
+Source: Mnih 2010, §5.4.5: PMF (Eq. 5.18-5.20) without feature vectors (its footnote 11). As the models are linear, the
+posterior mode is the solution of a ridge regression, which is computed exactly.
 """
 
 from collections.abc import Mapping
@@ -53,11 +53,12 @@ def solve(ratings: Ratings, config: Config) -> Params:
     """Find the biases that minimise Σ ½ (R_ij - mean - b_i - c_j)² + ½ Σ_i s_i b_i² + ½ Σ_j s_j c_j², exactly.
 
     s_i is `decay_users`, times the user's number of ratings with the prior `per-rating`; likewise s_j. The users'
-    biases are eliminated, the items' found by conjugate gradients, in float64. Without any decay the answer is
-    determined up to a constant, which is moved between users and items at will.
+    biases are eliminated, and the items' found by conjugate gradients, in float64. Without decay, the biases are
+    determined only up to a constant that is added to those of the users and subtracted from those of the items.
     Differs: the thesis approaches the same mode by stochastic gradients, and stops early.
 
-    Raises UserError for a negative decay.
+    Raises:
+        UserError: a decay is negative, or conjugate gradients do not converge.
     """
     if config.decay_users < 0 or config.decay_items < 0:
         raise UserError("a prior cannot be negative", "--decay-users, --decay-items", "give 0 or more")

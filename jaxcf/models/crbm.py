@@ -1,8 +1,8 @@
-"""The conditional restricted Boltzmann machine: which items a user rated moves the biases of its hidden units.
+"""The conditional restricted Boltzmann machine: which items a user rated shifts the biases of its hidden units.
 
-Source: Mnih 2010, §5.2.2 (Eq. 5.12-5.15), §5.4.4. All else is as in `rbm`, whose functions do both. The rated items are
-part of the data, and may differ between training and prediction: those of the training ratings alone (the thesis'
-CRBM1), those of validation and test ratings as well (CRBM2), or any pairs of user and movie.
+Source: Mnih 2010, §5.2.2 (Eq. 5.12-5.15), §5.4.4. All else is as in `rbm`, whose functions serve both models. The rated
+items are part of the data, and may differ between training and prediction: those of the training ratings alone (the
+thesis' CRBM1), those of validation and test ratings as well (CRBM2), or any pairs of user and movie.
 """
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ from jaxfit.tables import require_whole
 
 
 class Params(NamedTuple):
-    """As `rbm.Params`, and U: [N_m, N_h], what a movie that was rated adds to the hidden biases."""
+    """U: [N_m, N_h], what each rated movie adds to the hidden biases; the rest as in `rbm.Params`."""
 
     W: Array
     b_m: Array
@@ -51,7 +51,7 @@ def loss(
     config: Config,
     mask: Array | None = None,
 ) -> Array:
-    """`rbm.loss` of ONE user who rated the movies `rated`: the specification.
+    """Compute `rbm.loss` for ONE user who rated the movies `rated`: the specification.
 
     Args:
         rated: int32[n]; movies past the last are padding.

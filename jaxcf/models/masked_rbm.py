@@ -1,9 +1,10 @@
 """An RBM for ratings, trained to predict some of each user's ratings from the others, not to model all jointly.
 
-Not of the thesis: parameters and predictions are those of its RBM (Mnih 2010, Eq. 5.10-5.11), but in each visit of a
-user a share of its ratings, drawn anew, is masked, and the loss is that of predicting them from the rest by mean field,
-as in the multi-prediction training of Boltzmann machines (Goodfellow et al. 2013). The gradient is exact, and needs no
-Gibbs chain. Training predicts from the ratings that are left, the trained model from all that are known.
+Not in the thesis: parameters and predictions are those of its RBM (Mnih 2010, Eq. 5.10-5.11), but at each visit of a
+user a newly drawn share of their ratings is masked, and the loss is that of predicting these from the rest by mean
+field, as in the multi-prediction training of Boltzmann machines (Goodfellow et al. 2013). The gradient is exact, and
+needs no Gibbs chain. In training, predictions are made from the unmasked ratings; the trained model uses all known
+ones.
 """
 
 from dataclasses import dataclass
@@ -37,9 +38,11 @@ MASKED = Metric("RMSE of masked ratings", np.sqrt)
 
 @dataclass(frozen=True)
 class Config(of_rbm.Config):
-    """What shapes the program: as of the RBM, without its chains.
+    """What shapes the program: as for the RBM, without its chains.
 
-    mask_rate: ρ, the probability with which a rating is masked in a visit of its user, and predicted from the others.
+    Attributes:
+        mask_rate: ρ, the probability with which a rating is masked at a visit of its user, and predicted from the
+            others.
     """
 
     mask_rate: float = option(0.6, "share of a user's ratings that a step masks, and predicts from the others")
@@ -52,12 +55,12 @@ class Config(of_rbm.Config):
 
 
 def loss(params: Any, example: tuple[Array, Array], key: Array, config: Config) -> Array:
-    """-1/ρ Σ_m log P(r_m | ratings that are left) of ONE user, over the masked ratings m; the specification.
+    """Compute -1/ρ Σ_m log P(r_m | unmasked ratings) of ONE user, over the masked ratings m: the specification.
 
-    P is that of Eq. 5.10-5.11. Divided by ρ, the loss is in expectation that of predicting each rating once.
+    P is that of Eq. 5.10-5.11. By the factor 1/ρ, the expected loss is that of predicting each rating once.
 
     Args:
-        example: the movies that the user rated, int32[n], and how, int32[n], 0 … K-1.
+        example: the movies that the user rated, int32[n], and the levels of the ratings, int32[n], 0 … K-1.
     """
     require_whole(params)
     (item, value), K = example, config.num_values
@@ -78,10 +81,11 @@ def batch_loss(params: Gathered, batch: Batch, weight: Array, keys: Array, confi
 
 
 def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics, Any]:
-    """Compute `batch_loss`, and its gradient in parts; with `smooth`, of W in the metric of its prior.
+    """Compute `batch_loss` and its gradient, in parts; with `smooth`, the gradient of W is in the metric of its prior.
 
-    A masked rating adds to its movie's K rows the products of P - 1[r] with the hidden units' probabilities; one that
-    is left adds the derivative by its user's hidden input to its own row. See `rbm.chains.gradient` for the metric.
+    A masked rating adds to its movie's K rows the products of P - 1[r] with the hidden units' probabilities; an
+    unmasked one adds the derivative with respect to its user's hidden input to its own row. See `rbm.chains.gradient`
+    for the metric.
     """
     (owner, item, value), K, P = batch.known, config.num_values, covariance(config)
     read = open_tables(weights, batch)

@@ -25,8 +25,8 @@ def _predict(predict: Any, params: Any, user: jax.Array, item: jax.Array, mean: 
 def by_pairs(predict: Any, params: Any, config: Any) -> Predictor:
     """Return the predictor of a model's `predict(params, user, item, config)`.
 
-    Models whose configurations differ in the mean alone share a compiled program. Pairs go in blocks whose sizes are
-    powers of two.
+    Models whose configurations differ only in the mean share a compiled program. Pairs are predicted in blocks whose
+    sizes are powers of two.
     """
 
     mean, any_mean = np.float32(config.mean), replace(config, mean=0.0)
@@ -61,9 +61,9 @@ def _scores(X: jax.Array, Y: jax.Array, users: jax.Array) -> jax.Array:
 
 
 def by_products(X: Any, Y: Any) -> Scorer:
-    """Return the scorer by x_u·y_i, of arrays [users, D] and [items, D]; 0 of an unknown user.
+    """Return the scorer by x_u·y_i, with arrays [users, D] and [items, D]; scores of an unknown user, -1, are 0.
 
-    Users go in blocks whose sizes are powers of two.
+    Users are scored in blocks whose sizes are powers of two.
     """
     of_users, of_items = jnp.asarray(X), jnp.asarray(Y)
 
@@ -77,11 +77,13 @@ def by_products(X: Any, Y: Any) -> Scorer:
 
 
 def by_factors(factors: Callable[[], tuple[NDArray[np.float32], NDArray[np.float32]]], pairs: Scorer) -> Scorer:
-    """Return the scorer by products of factors of users and items, which are faster for many users than pairs.
+    """Return the scorer by inner products of factors, which for many users is faster than pair by pair.
 
     Args:
-        factors: gives them, [users, D] and [items, D]; it is called once, when FEW_USERS or more are to be scored.
-        pairs: the scorer pair by pair, of fewer users, as factors of all users take longer, and of users at -1.
+        factors: () -> factors of users, [users, D], and of items, [items, D]; called once, when FEW_USERS or more users
+            are to be scored.
+        pairs: the scorer pair by pair, for fewer users, for whom the factors of all users would take longer, and for
+            the user -1.
     """
     products = functools.cache(lambda: by_products(*factors()))
 
@@ -103,10 +105,11 @@ def rows_or_zeros(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:
 
 
 def used_rows(index: NDArray[np.int32], number: int) -> NDArray[np.bool_]:
-    """Return which of so many rows ratings use, [number].
+    """Return which of `number` rows training ratings use: bool [number].
 
     Args:
         index: [N], the row of each training rating.
+        number: number of rows.
     """
     used = np.zeros(number, bool)
     for piece in pieces(len(index)):  # NumPy copies indices to 64 bits
@@ -115,7 +118,7 @@ def used_rows(index: NDArray[np.int32], number: int) -> NDArray[np.bool_]:
 
 
 def zero_unrated(table: jax.Array, rated: jax.Array) -> jax.Array:
-    """Set the rows that no rating uses, which training would never move, to the prior's mean, zeros.
+    """Set rows that no rating uses, and that training would never change, to the prior's mean, zero.
 
     Args:
         table: [rows, D].

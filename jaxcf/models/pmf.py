@@ -57,7 +57,7 @@ class Config:
 
     @property
     def units(self) -> Units:
-        """The units of the parameters, in which rates, priors and losses are."""
+        """The units of the parameters, in which rates, priors and losses are expressed."""
         return Units(self.mean, self.unit)
 
 
@@ -109,12 +109,12 @@ def init(key: Array, config: Config) -> Params:
 
 
 def loss(params: Params, rating: Batch, config: Config) -> Array:
-    """½ (R_ij - U_i·V_j - b_i - c_j)², in squared units of `config`, for ONE rating: the specification.
+    """Compute ½ (R_ij - U_i·V_j - b_i - c_j)², in squared units of `config`, for ONE rating: the specification.
 
-    It is -log P(R_ij) of Eq. 5.20 up to a constant, in units of 1/σ²; its gradient gives the thesis' update,
-    U_i <- U_i + η e V_j. Differs: ratings are standardized first: without their mean the priors of biases, which are
-    around 0, need not reach it; and rates and priors hold for any scale. On 1 to 5 stars the unit is a star. Without
-    `subtract_mean` predictions start from 0, as there.
+    It is -log P(R_ij) of Eq. 5.20 up to a constant, in units of 1/σ²; its gradient gives the thesis' update, U_i <- U_i
+    + η e V_j. Differs: ratings are standardized first, so that the priors of the biases, which are around 0, need not
+    reach the mean, and so that rates and priors suit any scale. On 1 to 5 stars the unit is a star. Without
+    `subtract_mean`, predictions start from 0, as in the thesis.
     """
     require_whole(params)
     i, j, stars = rating
@@ -126,7 +126,7 @@ def loss(params: Params, rating: Batch, config: Config) -> Array:
 
 @jax.named_scope("prediction")
 def errors(read: Params, stars: Array, config: Config) -> Array:
-    """R_ij less its prediction, [B], both standardized, from the rows that `touched` names."""
+    """Compute R_ij less its prediction, [B], both standardized, from the rows that `touched` names; stars: [B]."""
     error = stars - jnp.sum(read.U * read.V, axis=1)
     return error - read.b - read.c if config.biases else error
 
@@ -140,7 +140,7 @@ def batch_loss(
 
 
 def penalty(params: Gathered, batch: Any, weight: Array, config: Config) -> Params:
-    """½|row|², summed over the ratings that use a row: the prior `per-rating`, as of an update per triple (§5.4.2)."""
+    """Compute ½|row|², summed over the ratings that use a row: prior `per-rating`, as in steps per triple (§5.4.2)."""
     read = rows_of(params)
 
     def vectors(rows: Array) -> Array:
@@ -153,7 +153,7 @@ def penalty(params: Gathered, batch: Any, weight: Array, config: Config) -> Para
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """Return the rows that a minibatch reads; without biases, of them none (a row past the end)."""
+    """Return the rows that a minibatch reads, int32[B] each; without biases, b and c have one id past the end."""
     if config.biases:
         return Params(batch.user, batch.item, batch.user, batch.item)
     none = jnp.full(1, max(config.num_users, config.num_items), jnp.int32)
@@ -161,7 +161,7 @@ def touched(batch: Batch, config: Config) -> Params:
 
 
 def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, config: Config) -> Array:
-    """Predict stars, [n], not clipped (Eq. 5.20); an unknown user or item, -1, is at the prior's mean, zeros.
+    """Predict stars, [n], not clipped (Eq. 5.20); an unknown user or item, -1, has the prior's mean, zeros.
 
     Args:
         user, item: int32[n].
@@ -226,7 +226,7 @@ def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> Training
 
 
 def prepare_sweeps(key: Array, data: Dataset, rated: Pairs, config: Config, recipe: Recipe) -> Sweeps:
-    """Return the same objective's alternating exact solutions."""
+    """Return the alternating exact solutions for the same objective."""
     return als.sweeps(starting_params(key, data, config), data.train, data.valid, config, recipe.decay)
 
 
@@ -236,7 +236,7 @@ def predictor(params: Params, config: Config, users: KnownUsers) -> Predictor:
 
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
-    """Fold in new users, each at its best vector and bias given the items' (a ridge regression)."""
+    """Fold in new users, each with its best vector and bias given the items' (a ridge regression)."""
     U, b = als.fold_in_users(users.ratings, users.number, params, config, decay)
     return predictor(params._replace(U=U, b=b), config, users)
 
@@ -249,7 +249,7 @@ def with_new_items(
     num_items: int,
     decay: Mapping[str, float],
 ) -> tuple[Params, Config]:
-    """Add items, each at its best vector and bias given the users' (`jaxcf.contract.TakesNewItems`)."""
+    """Add items, each with its best vector and bias given the users' (`jaxcf.contract.TakesNewItems`)."""
     V, c = als.fold_in_items(ratings, num_items, params, config, decay)
     # an item without new ratings is at zeros there, so the sum has the old items and the new ones
     extended = params._replace(V=V.at[place].add(params.V), c=c.at[place].add(params.c))
@@ -282,8 +282,8 @@ def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
     return np.asarray(params.V)
 
 
-# Differs: a pass visits ratings in groups, whose order it draws; what is in a group, from all over the data, stays.
-# Where there are more than 8192 users, it visits one section of them after another (`jaxcf.data.triples`).
+# Differs: a pass draws the order of groups of ratings; the ratings of a group, from all over the data, stay the same.
+# With more than 8192 users, it visits one section of the users after another (`jaxcf.data.triples`).
 # "thesis" follows the sum over minibatches of 100 triples, where the thesis updates after each: among 100 hardly any
 # share a user or an item, and the parameters after a pass are nearly the same (a test, of one section). "tuned" was
 # chosen by validation ratings of MovieLens 1M; `python -m benchmarks run recipe-choice` compares it with others.

@@ -1,6 +1,7 @@
-"""Popularity: items are ranked by how many users took them, for every user alike; what any ranking must be better than.
+"""Popularity: items are ranked by how many users took them, the same for every user: a baseline for all rankings.
 
-It is the model of implicit data without a preference of any user: Hu, Koren and Volinsky 2008, §6, compare with it.
+It is the model of implicit data without preferences of users, with which Hu, Koren and Volinsky 2008, §6, compare
+theirs.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ class Config(FromRatings):
 
 
 class Params(NamedTuple):
-    """positives: [items], how many users took each item."""
+    """positives: [items], the number of users who took each item."""
 
     positives: Array
 

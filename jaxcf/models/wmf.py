@@ -99,21 +99,22 @@ def init(key: Array, config: Config) -> Params:
 
 
 def extra_confidence(counts: Any, config: Config) -> Any:
-    """Return c - 1 of counts r: α r (Eq. 2), or α log(1 + r / ε) (Eq. 6); 0 of 0."""
+    """Return c - 1 of counts r, of any shape: α r (Eq. 2), or α log(1 + r / ε) (Eq. 6); 0 for r = 0."""
     xp = jnp if isinstance(counts, Array) else np
     return config.alpha * (counts if config.confidence == "linear" else xp.log1p(counts / config.epsilon))
 
 
 def loss(x: Array, Y: Array, counts: Array, config: Config) -> Array:
-    """Σ_i c_i (p_i - x·y_i)² + λ |x|², for ONE user: the specification.
+    """Compute Σ_i c_i (p_i - x·y_i)² + λ n^ν |x|², for ONE user: the specification; n: the number of its positives.
 
-    It is what Eq. 3 has of the user; the sum over users, and λ |y_i|² of each item, are Eq. 3.
+    These are the terms of Eq. 3 that depend on the user; summed over users, with λ n^ν |y_i|² of each item, they are
+    Eq. 3 (where ν = 0).
 
     Args:
         x: the user's vector, [D].
         Y: the items' vectors, [items, D].
         counts: how often the user took each item, [items].
-        config: α, the form of the confidence, and λ.
+        config: α and the form of the confidence; λ, `decay`; ν, `exponent`.
     """
     c, p = 1 + extra_confidence(counts, config), (counts > 0).astype(x.dtype)
     prior = config.decay * jnp.sum(p) ** config.exponent
@@ -136,7 +137,7 @@ def _weighted(positives: Ratings, config: Config) -> Ratings:
 
 
 def sweep(params: Params, data: Data, config: Config, half: Half) -> Params:
-    """Make one sweep: all users given the items, then all items given the users. Neither half raises Eq. 3.
+    """Make one sweep: all users given the items, then all items given the users. Neither half increases Eq. 3.
 
     Args:
         half: `solve` or `improve`.
@@ -148,7 +149,7 @@ def sweep(params: Params, data: Data, config: Config, half: Half) -> Params:
 
 
 def strength(config: Config) -> tuple[Array, Array]:
-    """Return λ and its exponent; raises UserError where λ is not above 0, and solutions are not determined."""
+    """Return λ and its exponent; raises UserError for λ <= 0, with which solutions are not determined."""
     if config.decay <= 0:
         raise UserError("exact solutions need a decay", "--decay", "give a decay above 0")
     return jnp.float32(config.decay), jnp.float32(config.exponent)
@@ -162,9 +163,10 @@ def _products(X: Array, Y: Array, user: Array, item: Array) -> Array:
 
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite has diverged
 def objective(params: Params, positives: Ratings, config: Config) -> float:
-    """Eq. 3, in float64, without visiting pairs that are no positives.
+    """Compute Eq. 3 in float64, without visiting pairs that are no positives.
 
-    Σ over all pairs of (x_u·y_i)², which is tr(XᵀX YᵀY), and over positives of c (1 - x_u·y_i)² - (x_u·y_i)².
+    It is the sum over all pairs of (x_u·y_i)², which is tr(XᵀX YᵀY), the sum over positives of c (1 - x_u·y_i)² -
+    (x_u·y_i)², and the priors.
     """
     X, Y = (np.asarray(rows, np.float64) for rows in params)
     products = np.asarray(_products(*params, positives.user, positives.item), np.float64)
@@ -177,7 +179,7 @@ def objective(params: Params, positives: Ratings, config: Config) -> float:
 
 
 def prepare(half: Half, key: Array, data: Dataset, rated: Pairs, config: Config, recipe: SweepRecipe) -> Sweeps:
-    """Return the sweeps; validation is by NDCG of its positives among all items without one in training."""
+    """Return the sweeps; the validation measure is the NDCG of validation positives among items new to their users."""
     train, valid, sizes = data.train, data.valid, (config.num_users, config.num_items)
 
     def error(params: Params) -> float:
@@ -204,10 +206,10 @@ def scorer(params: Params, config: Config, users: KnownUsers) -> Scorer:
 
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Scorer:
-    """Fold in new users, each at its best vector given the items' (Eq. 4).
+    """Fold in new users, each with its best vector given the items' (Eq. 4).
 
     Args:
-        decay: not read, as Config has it.
+        decay: not read; the Config has it.
     """
     vectors = by_user(_weighted(users.ratings, config), users.number)
     side = make_side(vectors, config.num_items, config.num_features, few_sizes=True)

@@ -40,14 +40,23 @@ def make_data(ratings: Ratings, config: Config) -> tuple[Side, Side]:
 def solve(
     side: Side, others: Array, biases: Array, decay: Array, bias_decay: Array, num_rows: int, config: Config
 ) -> tuple[Array, Array]:
-    """Return the vectors [num_rows, D] and biases [num_rows] that minimise the objective, those of the others given.
+    """Return the vectors [num_rows, D] and biases [num_rows] that minimise the objective, given those of the others.
 
-    For users: the minimum of Σ_j ½ (R_ij - c_j - U_i·V_j - b_i)² + ½ s λ_U |U_i|² + ½ s λ_b b_i² over U_i and
-    b_i jointly, with s the number of the user's ratings (prior `per-rating`) or 1 (`per-row`), from its normal
-    equations by Cholesky's decomposition. Rows without ratings are at the prior's mean, 0.
+    For users: the minimum of Σ_j ½ (R_ij - c_j - U_i·V_j - b_i)² + ½ s λ_U |U_i|² + ½ s λ_b b_i² over U_i and b_i
+    jointly, with s the number of the user's ratings (prior `per-rating`) or 1 (`per-row`), from its normal equations by
+    Cholesky decomposition. Rows without ratings are at the prior's mean, 0.
 
     The bias is eliminated from the equations, so that matrices are D x D: for D = 128, D + 1 rows would take two tiles
     of an accelerator.
+
+    Args:
+        side: the standardized ratings of the rows.
+        others: [others, D].
+        biases: [others].
+        decay: λ of the vectors.
+        bias_decay: λ of the biases.
+        num_rows: number of users, or of items.
+        config: of the model.
     """
     D = others.shape[1]
 
@@ -87,13 +96,13 @@ def solve(
 
 
 def sweep(params: Any, data: tuple[Side, Side], config: Config, decay: Mapping[str, float]) -> Any:
-    """Make one sweep: all users given the items, then all items given the users. The objective cannot rise.
+    """Make one sweep: all users given the items, then all items given the users. The objective cannot increase.
 
     Args:
         decay: λ of each parameter, as in a recipe.
 
     Raises:
-        UserError: a λ is not above 0: then a user's best vector is not determined by fewer ratings than features.
+        UserError: a λ is not above 0; fewer ratings than features then do not determine a vector.
     """
     U, V, b, c = strengths(params, config, decay)
     of_users, of_items = data
@@ -134,7 +143,10 @@ def cost(config: Config, num_ratings: int) -> Cost:
 def strengths(params: Any, config: Config, decay: Mapping[str, float], fallback: float | None = None) -> list[Array]:
     """Return the decay of each parameter, in their order.
 
-    One that is not above 0 is replaced by `fallback`, or without it raises UserError.
+    A decay that is not above 0 is replaced by `fallback`.
+
+    Raises:
+        UserError: without a fallback, a decay is not above 0.
     """
     values = _values(params, decay)
     if fallback is not None:
@@ -169,7 +181,7 @@ def fold_in_items(
 
 
 def objective(params: Any, ratings: Ratings, config: Config, decay: Mapping[str, float]) -> float:
-    """Σ ½ e² + ½ Σ s λ |row|², in squared units of `config`: what PMF minimises, under the prior of `config`."""
+    """Compute Σ ½ e² + ½ Σ s λ |row|², in squared units of `config`: what PMF minimises under the prior of `config`."""
     total = 0.5 * squares(params, ratings, config) / config.unit**2
     index = (ratings.user, ratings.item) * 2
     for rows, of, strength in zip(params, index, _values(params, decay).tolist(), strict=True):
@@ -180,7 +192,7 @@ def objective(params: Any, ratings: Ratings, config: Config, decay: Mapping[str,
 
 
 def squares(params: Any, ratings: Ratings, config: Config) -> float:
-    """Σ e² in squared stars, of predictions that are not clipped."""
+    """Compute Σ e² in squared stars, of predictions that are not clipped."""
     total = 0.0
     for at in range(0, len(ratings.user), BLOCK):
         user, item, stars = (x[at : at + BLOCK] for x in ratings[:3])

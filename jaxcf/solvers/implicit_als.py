@@ -17,17 +17,17 @@ TINY = 1e-30  # in place of what is zero at the solution
 
 
 def solve(sides: Sequence[Side], rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
-    """Return the vectors [rows, D] that minimise Eq. 3, those of the others given (Eq. 4 and 5).
+    """Return the vectors [rows, D] that minimise Eq. 3 given those of the other side (Eq. 4 and 5).
 
-    x_u = (YᵀY + Yᵀ (C_u - I) Y + λ I)⁻¹ Yᵀ C_u p_u, by Cholesky's decomposition. Sums over a user's positives are by
-    tiles, whose padding is of zero vectors.
+    x_u = (YᵀY + Yᵀ (C_u - I) Y + λ n_u^ν I)⁻¹ Yᵀ C_u p_u, by Cholesky decomposition, where n_u is the number of the
+    row's positives. Sums over positives are by tiles, whose padding is zero vectors.
 
     Args:
         sides: the positives of the rows in parts, with c - 1 in place of stars.
-        rows: vectors of the rows before; only their shape is read.
-        others: [others, D].
+        rows: previous vectors of the rows; only their shape is read.
+        others: vectors of the other side, [others, D].
         decay: λ.
-        exponent: of the number of a row's positives, by which λ is multiplied.
+        exponent: ν.
     """
     return solve_in_parts(_solutions, sides, rows, others, decay, exponent)
 
@@ -51,18 +51,18 @@ def _solutions(side: Side, rows: Array, others: Array, decay: Array, exponent: A
 
 
 def improve(sides: Sequence[Side], rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
-    """Return vectors [rows, D] nearer to those of `solve`, after CG_STEPS of conjugate gradients from the given ones.
+    """Return vectors [rows, D] nearer to those of `solve`, by CG_STEPS of conjugate gradients from the given ones.
 
-    The matrix of a row's equations is only multiplied with vectors, at D operations for each positive in place of D².
-    No step raises Eq. 3. Source: Takács, Pilászy and Tikk 2011, "Applications of the conjugate gradient method for
+    The matrix of a row's equations is only multiplied by vectors, at D operations for each positive in place of D². No
+    step increases Eq. 3. Source: Takács, Pilászy and Tikk 2011, "Applications of the conjugate gradient method for
     implicit feedback collaborative filtering".
 
     Args:
-        sides: as for `solve`, as are all others but `rows`.
-        rows: the vectors to begin with.
-        others: [others, D].
+        sides: as in `solve`.
+        rows: vectors to start from, [rows, D].
+        others: as in `solve`.
         decay: λ.
-        exponent: of the number of a row's positives.
+        exponent: ν.
     """
     return solve_in_parts(_improvements, sides, rows, others, decay, exponent)
 

@@ -18,7 +18,7 @@ from jaxfit.recipe import option
 
 @dataclass(frozen=True)
 class SweepRecipe:
-    """How a model is fitted that is fitted by sweeps alone."""
+    """How a model is fitted that is fitted only by sweeps."""
 
     epochs: int = option(help="sweeps at most", unit="sweeps", first=True)
     patience: int = option(help="sweeps without improvement of validation before the end", unit="sweeps")
@@ -40,12 +40,17 @@ def fit(
     patience: int,
     journal: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> SweepsOutcome:
-    """Sweep until validation has not improved for `patience` sweeps, `epochs` times at most.
+    """Make sweeps until validation has not improved for `patience` sweeps, at most `epochs`.
 
-    journal is called after each sweep with its number, the objective after it, and the validation error.
+    Args:
+        fitting: the fit.
+        key: sweep k draws from `fold_in(key, k)`.
+        epochs: maximum number of sweeps.
+        patience: number of sweeps without improvement after which the fit ends.
+        journal: called after each sweep with its number, the objective after it, and the validation error.
 
     Raises:
-        Diverged: the objective is no longer finite.
+        Diverged: the objective is not finite.
     """
     params = mean = best = fitting.params
     name, read = fitting.measure

@@ -33,24 +33,24 @@ class Side(NamedTuple):
     row: Array  # int32[chunks, rows], the users of a chunk, past the end for padding
     owner: Array  # int32[chunks, tiles], the place in `row` that a tile belongs to
     other: Array  # int32[chunks, tiles, TILE], the items rated, past the end for padding
-    stars: Array  # float32[chunks, tiles, TILE], or what else there is of a rating, as its confidence
+    stars: Array  # float32[chunks, tiles, TILE]: stars, or another value of a rating, such as its confidence
 
 
 def make_side(vectors: Vectors, num_others: int, num_features: int, few_sizes: bool = False) -> Side:
-    """Cut the rows of ratings into tiles, and put rows into chunks, on the device; rows without ratings are in none.
+    """Cut the ratings of rows into tiles, and group rows into chunks, on the device; rows without ratings are in none.
 
     Args:
         vectors: the ratings of each row.
-        num_others: items, where rows are users.
-        num_features: with the length of a row's vector, the number of elements of its normal equations is known.
-        few_sizes: whether a chunk's capacity of rows is one of few values, so that new users, one after another, share
+        num_others: number of items, where rows are users.
+        num_features: D, which determines the size of a row's normal equations.
+        few_sizes: whether the row capacity of a chunk is one of few values, so that new users, one after another, share
             a compiled program, however many ratings each has.
     """
     return Side(*jax.device_put(_lay_out(vectors, num_others, num_features, few_sizes=few_sizes)))
 
 
 def make_sides(vectors: Vectors, num_others: int, num_features: int) -> list[Side]:
-    """Do as `make_side`, for a solver that reads the vectors of a chunk several times.
+    """Make the sides for a solver that reads the vectors of a chunk several times; otherwise as `make_side`.
 
     On a CPU, chunks are as large as its cache, and divided into a part for each core; elsewhere there is one part.
     Parts are of equal shape, the last one filled up with chunks of padding. What is solved for a row does not depend on
@@ -72,14 +72,14 @@ def make_sides(vectors: Vectors, num_others: int, num_features: int) -> list[Sid
 def solve_in_parts(solution: Callable[..., Array], sides: Sequence[Side], rows: Array, *arguments: Any) -> Array:
     """Return the rows [rows, D] that a compiled function finds, part by part; 0 where a row is in no chunk.
 
-    Each part is solved for in a thread of its own: XLA's programs for a CPU use one core for the small products of a
-    chunk, however many there are.
+    Each part is solved in a thread of its own: XLA's programs for a CPU use one core for the small products of a chunk,
+    however many there are.
 
     Args:
         solution: (part, rows, *arguments) -> [chunks, rows of a chunk, D]. With several parts it must not call LAPACK,
             as `cholesky` does: batches of it wait for the threads of one pool, and two of them for each other.
         sides: from `make_sides`.
-        rows: the rows before.
+        rows: the previous rows, [rows, D].
         arguments: the same for every part.
     """
 

@@ -41,10 +41,10 @@ class Kept(NamedTuple):
 
 
 def kept(path: Source, skip: int, reading: Reading, fault: Fault) -> Kept:
-    """Read the lines of a file that have no fault, but for a header in line `skip`; `reading.skip_bad` may have one.
+    """Read the lines of a file that have no fault, apart from a header in line `skip`; `reading.skip_bad` may have one.
 
     Raises:
-        UserError: as `lines`; the first fault, if more lines have one.
+        UserError: as `lines`; if more lines have a fault, the first one.
     """
     numbers, texts, bad = [], [], 0
     for number, text in lines(path, reading.encoding, strict=False):

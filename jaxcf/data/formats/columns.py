@@ -31,7 +31,7 @@ class Columns(NamedTuple):
 
 
 def join(parts: Iterable[Part]) -> Columns:
-    """Read the rows of files, some at a time, with ratings and times if all files that have rows have them.
+    """Read the rows of files, some at a time, with ratings and times where all files with rows have them.
 
     Raises UserError for more rows than there can be, and what is wrong with a file.
     """

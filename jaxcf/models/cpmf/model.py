@@ -1,8 +1,8 @@
 """Conditional PMF: which items a user has rated says something of their taste before any rating is known.
 
-Source: Mnih 2010, §5.3.2 (Eq. 5.22-5.24), §5.4.2. A user's vector is U_i = Y_i + μ_i: an offset of its own, whose prior
-is around 0, and the mean of the conditioning vectors W_j of all that it has rated. What was rated (identities alone)
-and the ratings are separate inputs, in training and in prediction.
+Source: Mnih 2010, §5.3.2 (Eq. 5.22-5.24), §5.4.2. A user's vector is U_i = Y_i + μ_i: an offset Y_i with a prior around
+0, and the mean μ_i of the conditioning vectors W_j of all items that the user has rated. Which items were rated and the
+ratings are separate inputs, in training and in prediction.
 """
 
 import functools
@@ -79,7 +79,7 @@ def make_rated(*pairs: Ratings | Pairs, config: Config) -> Lists:
 def make_data(ratings: Ratings, rated: Lists, config: Config) -> Data:
     """Put the stars, standardized, on the device user by user, each user's in an order drawn once by a fixed key.
 
-    Blocks are cut from that order: in the order of files, which is often that of time, they would be less alike.
+    Blocks are cut from that order: in the order of files, which is often that of time, blocks would differ more.
     """
     number = len(ratings.user)
     # of a capacity, so that data of similar size share a compiled program
@@ -95,7 +95,7 @@ def init(key: Array, config: Config) -> Params:
 
 
 def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask: Array | None = None) -> Array:
-    """Σ_j ½ (R_ij - U_i·V_j - b_i - c_j)², as in `pmf.loss`, for ONE user's vector of ratings: the specification.
+    """Compute Σ_j ½ (R_ij - U_i·V_j - b_i - c_j)², as in `pmf.loss`, for ONE user's ratings: the specification.
 
     U_i = Y_i + Σ_{j in set} W_j / |set| (Eq. 5.22-5.23), or Y_i where the set is empty.
     Differs: U_i is written as its prior's mean plus an offset Y_i, which is the same posterior; ratings are
@@ -118,10 +118,13 @@ def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask:
 
 
 def rows_of_ratings(params: Params, condition: Array, batch: Batch, config: Config) -> tuple[pmf.Params, Array]:
-    """Return PMF's rows of every rating of the minibatch, from the rows that `touched` names; and which are real, [n].
+    """Return PMF's rows of every rating of the minibatch, and which ratings are real, [n].
 
     Args:
+        params: the rows that `touched` names.
         condition: [B, D], added to the users' offsets.
+        batch: a minibatch of users.
+        config: of the model.
     """
     owner, item, _ = batch.known
     U = (params.Y + condition).at[owner].get(mode="clip")
@@ -130,7 +133,7 @@ def rows_of_ratings(params: Params, condition: Array, batch: Batch, config: Conf
 
 
 def shares(batch: Batch, config: Config) -> Array:
-    """Return, for each rated item of a minibatch of users, 1 / the size of its user's set, 0 for padding: [m]."""
+    """Return 1 / the size of the user's set for each rated item of a minibatch of users, 0 for padding: [m]."""
     assert batch.rated is not None
     owner, item, _ = batch.rated
     real, users = item < config.num_items, batch.user.shape[0]
@@ -139,10 +142,13 @@ def shares(batch: Batch, config: Config) -> Array:
 
 
 def squares(params: Params, condition: Array, batch: Batch, config: Config) -> Array:
-    """Return the squared errors of each standardized rating, [n], 0 for padding.
+    """Return the squared error of each standardized rating, [n], 0 for padding.
 
     Args:
+        params: the rows that `touched` names.
         condition: [B, D], Eq. 5.22.
+        batch: a minibatch of users.
+        config: of the model.
     """
     rows, real = rows_of_ratings(params, condition, batch, config)
     return jnp.where(real, jnp.square(pmf.errors(rows, batch.known.value, config)), 0.0)
@@ -162,9 +168,9 @@ def batch_loss(
 
 
 def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Params:
-    """½|row|², summed over the uses of a row (prior `per-rating`): a rating uses Y_i, V_j, b_i and c_j, as in PMF.
+    """Compute ½|row|², summed over the uses of a row: prior `per-rating`. A rating uses Y_i, V_j, b_i, c_j, as in PMF.
 
-    W_j is used by an update for a user that has rated j, once, however many ratings are in the update.
+    An update for a user uses W_j once for each item j that they have rated, however many ratings are in the update.
     """
     given = rows_of(params)
     rows, real = rows_of_ratings(given, jnp.zeros_like(given.Y), batch, config)  # U_i is Y_i alone
@@ -178,7 +184,7 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """Return the rows that a minibatch reads; without biases, of them none (a row past the end)."""
+    """Return the rows that a minibatch reads; without biases, b and c have one id past the end."""
     assert batch.rated is not None
     ids = pmf.touched(pmf.Batch(batch.user, batch.known.item, batch.known.value), config)
     return Params(ids.U, ids.V, batch.rated.item, ids.b, ids.c)
@@ -186,7 +192,7 @@ def touched(batch: Batch, config: Config) -> Params:
 
 @jax.jit
 def conditions(W: Array, rated: Lists) -> Array:
-    """μ_i, [users, D]: the mean of W over each rated set (Eq. 5.22), 0 for an empty one."""
+    """Compute μ_i of all users, [users, D]: the mean of W over each rated set (Eq. 5.22), 0 for an empty one."""
     users, entries = rated.offsets.shape[0] - 1, rated.offsets[-1]
     size = jnp.diff(rated.offsets)
 
@@ -201,7 +207,7 @@ def conditions(W: Array, rated: Lists) -> Array:
 
 
 def as_pmf(params: Params, rated: Lists) -> pmf.Params:
-    """Return the PMF model that this one is once the rated sets are given, which predicts: U_i = Y_i + μ_i."""
+    """Return the PMF model that predicts the same given the rated sets: U_i = Y_i + μ_i."""
     return pmf.Params(params.Y + conditions(params.W, rated), params.V, params.b, params.c)
 
 
@@ -223,7 +229,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def program(config: Config) -> Program:
-    """Return the model as the engine sees it, over `Data`: an example is a user, with all of its ratings."""
+    """Return the model as the engine sees it, over `Data`: an example is a user with all their ratings."""
     config = replace(config, mean=0.0)  # as in PMF
     per_rating = config.prior == "per-rating"
     return Program(
@@ -264,7 +270,7 @@ def predictor(params: Params, config: Config, users: KnownUsers) -> Predictor:
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
     """Fold in new users.
 
-    μ follows from the rated sets; PMF's ridge regression fits offsets and biases to what it leaves of the ratings.
+    μ follows from the rated sets; PMF's ridge regression fits offsets and biases to the ratings less what μ predicts.
     """
     own = replace(config, num_users=users.number)
     means = conditions(params.W, make_rated(*users.rated_sets, config=own))
@@ -278,7 +284,7 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
 
 
 def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return those of PMF, of users with their rated sets."""
+    """Return the factors of PMF, of users given their rated sets: [users, D + 2] and [items, D + 2]."""
     return pmf.factors(as_pmf(params, make_rated(*users.rated_sets, config=config)), config, users)
 
 

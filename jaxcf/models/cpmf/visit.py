@@ -1,8 +1,8 @@
-"""A visit of conditional PMF to a user: steps of stochastic gradients, one after each block of its ratings.
+"""A visit of conditional PMF to a user: steps of stochastic gradients, one after each block of the user's ratings.
 
-Source: Mnih 2010, §5.3.2 (Learning), §5.4.2. Within a block the errors are those before it. What a block adds to the
-conditioning vector W_j is the same vector for every item of the user's rated set, and all of them shrink alike; so W
-is read once and written once a visit, and the mean of its rows follows from block to block by the rule of the rows.
+Source: Mnih 2010, §5.3.2 (Learning), §5.4.2. The errors of a block are those before its step. A block adds the same
+vector to the conditioning vectors W_j of all items of the user's rated set, and shrinks them by the same factor; so W
+is read once and written once a visit, and the mean of its rows follows from block to block by the same rule.
 """
 
 from typing import Any

@@ -27,12 +27,13 @@ class Chain(NamedTuple):
 
 
 def hidden_bias(read: Any, batch: Batch) -> Array:
-    """Compute the hidden units' biases of each user, [B, N_h]: b_h; of the conditional RBM b_h + U f_v (Eq. 5.12).
+    """Compute each user's biases of the hidden units, [B, N_h]: b_h, or in the conditional RBM b_h + U f_v (Eq. 5.12).
 
-    Differs: Eq. 5.14 lacks its sum over m, and names rows of U for what 5.12 makes columns.
+    Differs: Eq. 5.14 lacks its sum over m, and names rows of U where Eq. 5.12 has columns.
 
     Args:
-        read: parameters, of U the rows [n, N_h] of the movies of `batch.rated`, which is None for the plain RBM.
+        read: parameters; of U, the rows [n, N_h] of the movies of `batch.rated`.
+        batch: a minibatch of users; `rated` is None for the plain RBM.
     """
     shared = jnp.broadcast_to(read.b_h[None], (batch.user.shape[0], read.b_h.shape[0]))
     if batch.rated is None:
@@ -41,7 +42,14 @@ def hidden_bias(read: Any, batch: Batch) -> Array:
 
 
 def hidden_input(W: Weights, bias: Array, owner: Array, rows: Array) -> Array:
-    """Compute what Eq. 5.8 applies σ to, [B, N_h], from the row of W that each rating names, int32[n]."""
+    """Compute the argument of σ in Eq. 5.8, [B, N_h].
+
+    Args:
+        W: the table of weights.
+        bias: [B, N_h], from `hidden_bias`.
+        owner: int32[n], the user of each rating, B for padding.
+        rows: int32[n], the row of W of each rating.
+    """
     return bias + jax.ops.segment_sum(gather(W, rows), owner, bias.shape[0], indices_are_sorted=True)
 
 
@@ -49,9 +57,12 @@ def chains(read: Any, at: Array, bias: Array, batch: Batch, keys: Array, center:
     """Run every user's chain from the data for T full steps (Eq. 5.7-5.8); return its first and last states.
 
     Args:
-        read: b_m [n, K] of each entry's movie, and W as a table.
-        at: [n]; in the table W, entry j's movie has the rows at[j] K + k.
-        center: what hidden units are counted from (`rbm.Config`).
+        read: parameters: b_m [n, K] of each entry's movie, and W as a table.
+        at: int32[n]: the movie of entry j has the rows at[j] K + k of the table W.
+        bias: [B, N_h], from `hidden_bias`.
+        batch: a minibatch of users.
+        keys: key[B].
+        center: constant subtracted from hidden units (`rbm.Config`).
     """
     (owner, item, value), (users, _), K = batch.known, bias.shape, read.b_m.shape[1]
     own = jnp.minimum(owner, users - 1)
@@ -90,12 +101,12 @@ def reconstruction_metrics(end: Chain, batch: Batch, weight: Array, step: float)
 
 
 def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[None, Metrics, Any]:
-    """Compute the Metrics of `rbm.batch_loss` and its gradient, in parts: Eq. 5.4-5.6, and of U Eq. 5.15.
+    """Compute the Metrics of `rbm.batch_loss` and its gradient, in parts: Eq. 5.4-5.6, and for U Eq. 5.15.
 
-    Of a movie's K rows in W only two are written, of the rating and of its reconstruction, where differentiation would
-    write all K. With `smooth`, all are, at once: then W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has
-    independent weights. What is returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient, by
-    SGD; decaying Θ decays W.
+    Of a movie's K rows in W, only two are written: those of the rating and of its reconstruction; differentiation would
+    write all K. With `smooth`, all K are written: then W_m = √P Θ_m for each movie, where P is `covariance` and Θ has
+    independent weights. What is returned for W is P ∂loss/∂W, by which W moves when Θ follows its own gradient, by SGD;
+    decaying Θ decays W.
     """
     (owner, item, value), K, P = batch.known, config.num_values, covariance(config)
     read = open_tables(weights, batch)
@@ -123,6 +134,6 @@ def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Con
 
 
 def open_tables(weights: Any, batch: Batch) -> Any:
-    """Return what `chains` reads: W as the table itself, of others the rows that a minibatch touches."""
+    """Return what `chains` reads: W as the table itself, and the rows of other tables that a minibatch touches."""
     read = weights._replace(b_m=gather(weights.b_m, batch.known.item), b_h=weights.b_h.value)
     return read if batch.rated is None else read._replace(U=gather(weights.U, batch.rated.item))

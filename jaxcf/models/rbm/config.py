@@ -22,7 +22,7 @@ class Config:
         smooth: s of the prior of W, under which the weights from a movie's ratings k and l to a hidden unit have the
             covariance exp(-(k-l)²/2s²) / decay, as neighbouring ratings mean nearly the same; in levels of the scale.
             With 0, as in the thesis, they are independent. The direction of descent is that in the metric of the prior
-            (`jaxcf.models.rbm.chains.gradient`), which is exact for SGD; other optimizers take it for the gradient.
+            (`jaxcf.models.rbm.chains.gradient`), which is exact for SGD; other optimizers treat it as the gradient.
     """
 
     num_items: int = option(help="movies", unit="items")
@@ -53,7 +53,7 @@ class Config:
 
     @property
     def scale(self) -> RatingScale:
-        """The ratings that the model knows; others are rounded to them."""
+        """The ratings that the model knows; other ratings are rounded to them."""
         return RatingScale(self.low, self.low + self.step * (self.num_values - 1), self.step)
 
 

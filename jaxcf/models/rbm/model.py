@@ -1,8 +1,8 @@
 """The restricted Boltzmann machine for ratings: multinomial visible units, one for each movie that a user rated.
 
-Source: Mnih 2010, §5.2.1 (Eq. 5.1-5.11), §5.4.2. Every user has an RBM of its own, over the movies that it rated, and
-all share their weights; nothing is computed for a movie that a user did not rate. The conditional RBM
-(`jaxcf.models.crbm`) is the same program, where a minibatch has rated items.
+Source: Mnih 2010, §5.2.1 (Eq. 5.1-5.11), §5.4.2. Every user has an RBM of their own, over the movies that they rated,
+and all share their weights; nothing is computed for movies that a user did not rate. The conditional RBM
+(`jaxcf.models.crbm`) is the same program, for minibatches with rated items.
 """
 
 from collections.abc import Callable
@@ -47,13 +47,13 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) -> Params:
     """Make the initial parameters: small Gaussian weights, and biases that give each movie's own rating frequencies.
 
-    Weights of movies without training ratings, which nothing would move, are 0, the prior's mean.
-    Differs: the thesis does not state its initial parameters; these biases are logs of each movie's frequencies, with K
-    ratings distributed like those of all movies added, so that none is zero.
+    Weights of movies without training ratings, which training would never change, are 0, the prior's mean.
+    Differs: the thesis does not state its initial parameters; these biases are the logarithms of each movie's
+    frequencies, to which K ratings distributed like those of all movies are added, so that none is zero.
 
     Args:
         known: the training ratings.
-        values: their levels, 0 … K-1.
+        values: their levels, 0 … K-1, int32[N].
     """
     I, K = config.num_items, config.num_values
     traced = isinstance(values, jax.core.Tracer) or isinstance(known.item, jax.core.Tracer)
@@ -81,15 +81,16 @@ def loss(
     config: Config,
     mask: Array | None = None,
 ) -> Array:
-    """CD-T's loss of ONE user: F of its ratings less F of their reconstruction; the specification.
+    """Compute the loss of CD-T for ONE user, F(ratings) - F(reconstruction): the specification.
 
-    F(r) = -Σ_m r_m·b_m - Σ_j log(1 + exp(b_hj + Σ_m r_m·W_mj)), by Eq. 5.1; its gradient gives Eq. 5.4-5.6. A
-    reconstruction is one sample of T full steps of the sampler, Eq. 5.7-5.8; of its hidden units the probabilities
-    are taken.
+    F(r) = -Σ_m r_m·b_m - Σ_j log(1 + exp(b_hj + Σ_m r_m·W_mj)), by Eq. 5.1; its gradient gives Eq. 5.4-5.6. The
+    reconstruction is the sample after T full Gibbs steps, Eq. 5.7-5.8; of its hidden units, the probabilities are used.
 
     Args:
-        example: the movies that the user rated, int32[n], and how, int32[n], 0 … K-1.
-        bias: [N_h], of the user's hidden units, b_h.
+        example: the movies that the user rated, int32[n], and the levels of the ratings, int32[n], 0 … K-1.
+        key: for the Gibbs chain.
+        cd_steps: T.
+        bias: [N_h], biases of the user's hidden units: b_h, or of the conditional RBM those of Eq. 5.12.
         mask: bool[n], False for padding; None where there is none.
     """
     require_whole(params)
@@ -149,11 +150,11 @@ def touched(batch: Batch, config: Config) -> Params:
 
 
 def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Any:
-    """½|row|², summed over uses: the prior `per-rating`, as of an update for each user (§5.4.2).
+    """Compute ½|row|², summed over uses: the prior `per-rating`, as if updated for each user (§5.4.2).
 
     Differs: the thesis does not say what its online updates decay. Here a rating uses all weights and biases of its
-    movie, whichever the rating, and a user the hidden biases and the rows of U of its rated items: decaying all movies
-    at every user would leave nothing of those that few users rated.
+    movie, whichever the rating, and a user the hidden biases and the rows of U of its rated items: if every user's
+    update decayed all movies, nothing would be left of those that few users rated.
     """
     read, of_rating = rows_of(params), of_entries(weight, batch.known)
     of_W = jnp.sum(jnp.square(read.W.reshape(of_rating.shape[0], -1)), axis=1)
@@ -224,7 +225,7 @@ def cost(config: Config, costs: NDArray[np.int64]) -> Cost:
 
 
 def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
-    """Return W of each item, less its mean over the item's ratings, which no rating tells apart: [items, K N_h]."""
+    """Return W of each item, less its mean over the K ratings, which is common to all of them: [items, K N_h]."""
     W = np.asarray(params.W).reshape(config.num_items, config.num_values, -1)
     return (W - W.mean(axis=1, keepdims=True)).reshape(config.num_items, -1)
 

@@ -24,11 +24,11 @@ USERS_AT_ONCE = 64
 
 
 def distribution(params: Any, batch: Batch, config: Config, exact: bool = False) -> Array:
-    """P(rating k of the movie | the user's known ratings) for each wanted entry, [n, K].
+    """Compute P(rating k of the movie | the user's known ratings) for each wanted entry, [n, K].
 
-    By mean field, Eq. 5.10-5.11, or exactly, Eq. 5.9, each rating by itself; a wanted movie must not be among the
-    known. Differs: 5.9 lacks the index j on W_l. A movie that is not in training (any past the last) gets the average
-    biases.
+    By mean field, Eq. 5.10-5.11, or exactly, Eq. 5.9, each rating by itself; a wanted movie must not be among the known
+    ones. Differs: Eq. 5.9 lacks the index j on W_l. A movie that is not in training (any past the last) gets the
+    average biases.
     """
     assert batch.wanted is not None
     one = jnp.ones((), params.b_h.dtype)
@@ -64,15 +64,15 @@ def predict(
 ) -> NDArray[np.float32]:
     """Return P(rating k | what `data` know of the user) for pairs of user and item: int [n], [n] -> [n, K].
 
-    `expected_stars` makes stars of it. Pairs go by blocks of users, whose known ratings are read once.
+    `expected_stars` converts it to stars. Pairs are predicted in blocks of users, whose known ratings are read once.
 
     Args:
         params: of the RBM, or of the conditional one, which also takes the rated items of `data`.
         data: what is known of users, in training or not.
-        user: their places in `data`, -1 for a user without known ratings.
-        item: -1 for one that is not in training.
+        user: indices of users in `data`, -1 for a user without known ratings.
+        item: indices of items, -1 for one that was not in training.
         config: the model's Config.
-        exact: by Eq. 5.9, in place of mean field.
+        exact: whether to predict by Eq. 5.9, in place of mean field.
     """
     wanted, order = user_batches.queries(user, item, user_batches.num_users(data), config.num_items)
     data = user_batches.with_unknown_user(data)._replace(wanted=wanted)
@@ -102,7 +102,7 @@ def predictor(
     """Return the predictor for any users, of training or not, from what is known of them.
 
     Args:
-        conditional: whether it is of the conditional RBM, which also takes the users' rated items.
+        conditional: whether the model is the conditional RBM, which also reads the users' rated items.
     """
     rated = users.rated_sets if conditional else None
     known = user_batches.make_data(users.ratings, users.number, config.scale, rated=rated)

@@ -1,10 +1,10 @@
-"""DeepDocNADE: part of a document's words predict each of the others, through one or several hidden layers.
+"""DeepDocNADE: some words of a document predict each of the others, through one or several hidden layers.
 
     h⁽¹⁾ = g(c⁽¹⁾ + Σ_{k<i} W_{v_k}),    h⁽ⁿ⁾ = g(c⁽ⁿ⁾ + W⁽ⁿ⁾ h⁽ⁿ⁻¹⁾),    p(v_i = w | v_{<i}) = softmax(V h⁽ᴺ⁾ + b)_w
 
-Source: Lauly, Zheng, Allauzen and Larochelle 2017, §3 (Eq. 13-18), §6. In training a document has one hidden vector,
-that of the words before a split, and one softmax; in the probability of a document, each of its words has one. Rows of
-W are the words' vectors here, where they are the columns of the paper's W⁽¹⁾.
+Source: Lauly, Zheng, Allauzen and Larochelle 2017, §3 (Eq. 13-18), §6. In training, a document has one hidden vector,
+that of the words before a split, and one softmax; for the probability of a document, each of its words has one. The
+words' vectors are the rows of W here, and the columns of W⁽¹⁾ in the paper.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from jaxlm.objectives import softmax
 from jaxlm.trees.paths import base_rates
 
 G: dict[str, Callable[[Array], Array]] = {"sigmoid": jax.nn.sigmoid, "tanh": jnp.tanh, "relu": jax.nn.relu}
-# of training: e to the mean over documents of the nats of a word behind the split; those without one do not count
+# exp of the mean over documents of the nats per word behind the split; documents without such words do not count
 BEHIND = Metric("perplexity of words behind the split", METRIC.read, METRIC.decimals)
 
 
@@ -68,11 +68,11 @@ class Params(NamedTuple):
     """Parameters.
 
     Attributes:
-        W: [N_w, H], word vectors, of the first hidden layer.
-        c: [H], biases, of the first hidden layer.
+        W: [N_w, H], word vectors: weights of the first hidden layer.
+        c: [H], biases of the first hidden layer.
         deep: the N - 1 layers above it.
-        V: [N_w, H], of the output.
-        b: [N_w], of the output.
+        V: [N_w, H], weights of the output.
+        b: [N_w], biases of the output.
     """
 
     W: Array
@@ -83,17 +83,25 @@ class Params(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A minibatch of B documents: their words, laid flat; first: int32 [B], where those of a document begin."""
+    """A minibatch of B documents.
+
+    Attributes:
+        words: their words, laid flat.
+        first: int32 [B], the index of each document's first word.
+    """
 
     words: Words
     first: Array
 
 
 def init(key: Array, config: Config, counts: Any) -> Params:
-    """Draw Gaussians; biases b give words the base rates of the training documents, counts [N_w]; others are 0.
+    """Draw Gaussians; biases b give words their base rates; other biases are 0.
 
-    Differs: the paper does not state its initial parameters. The standard deviation of a layer above the first is
-    1/√H, so that its input does not vanish.
+    Differs: the paper does not state its initial parameters. The standard deviation of a layer above the first is 1/√H,
+    so that its input does not vanish.
+
+    Args:
+        counts: [N_w], of the training documents.
     """
     H, (key_W, key_V, key_deep) = config.num_hidden, jax.random.split(key, 3)
     return Params(
@@ -109,7 +117,7 @@ def init(key: Array, config: Config, counts: Any) -> Params:
 
 
 def texts(config: Config, eos: int) -> Callable[[Documents], Ordered]:
-    """Return a function from documents to those that have words, in an order that is drawn."""
+    """Return a function from documents to those that have words, in a drawn order."""
     return lambda documents: ordered.ordered(documents.with_words(), jax.random.key(0))
 
 
@@ -125,7 +133,7 @@ def gather(data: Ordered, index: Array, capacity: int, config: Config) -> Batch:
 
 
 def hidden(params: Params, total: Array, config: Config) -> Array:
-    """Compute h⁽ᴺ⁾, [H], from the sum of the vectors of the words before, [H] (Eq. 14, 15)."""
+    """Compute h⁽ᴺ⁾, [H], from the sum of the vectors of the words before the split, [H] (Eq. 14, 15)."""
     g = G[config.activation]
     h = g(params.c + total)
     for layer in params.deep:
@@ -139,18 +147,18 @@ def log_prob(params: Params, total: Array, config: Config) -> Array:
 
 
 def is_input(place: Array, word: Array, length: Array, key: Array, config: Config) -> Array:
-    """Draw whether words are before the split of their document: bool [n].
+    """Draw which words are before the split of their document: bool [n].
 
-    "order": the first ⌊u D⌋ words, of each number 0 … D-1 with equal probability (Eq. 13). "words": of a word that
-    occurs n times, any number 0 … n of occurrences with equal probability, whatever the other words (footnote 2), as
-    each of them is before the split with a probability that is uniform, and the same for all n.
+    Split "order": the first ⌊u D⌋ words of the order, so that each number 0 … D-1 is equally probable (Eq. 13). Split
+    "words": of a word that occurs n times, each number 0 … n of its occurrences is equally probable, independently of
+    other words (footnote 2): each occurrence is before the split with the same probability, which is drawn uniformly.
 
     Args:
-        place: of each word in its document's order, int32 [n].
+        place: int32 [n], the position of each word in its document's order.
         word: int32 [n].
-        length: D of its document, int32, [n] or one for all.
-        key: of its document, [n] or one for all.
-        config: which says how documents are split.
+        length: D of its document, int32, [n] or a scalar.
+        key: of its document, [n] or a scalar.
+        config: says how documents are split.
     """
     if config.split == "order":
         return place < jnp.floor(uniform(key, jnp.zeros_like(word)) * length)
@@ -160,11 +168,11 @@ def is_input(place: Array, word: Array, length: Array, key: Array, config: Confi
 def loss(params: Params, document: Batch, key: Array, config: Config) -> Array:
     """Compute the loss of ONE document, in nats: the specification (Eq. 18).
 
-    Of a split drawn in its order, it is an unbiased estimate of -log p(v) averaged over all orders of the words. If no
-    word is behind the split, which takes a split by words, it is 0.
+    With the split "order", it is an unbiased estimate of -log p(v) averaged over all orders of the words. If no word is
+    behind the split, as can be with the split "words", it is 0.
 
     Args:
-        document: of a minibatch; `first` and `length` are its own, scalars.
+        document: a minibatch whose `first` and `length` are scalars, those of this document.
     """
     words, D = document.words, document.words.length
     place = jnp.arange(words.word.shape[0]) - document.first
@@ -205,11 +213,11 @@ def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config:
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
-    """Compute -1/D log p(v) of each document, [B], in nats: exactly, by the chain over its words in their order.
+    """Compute -1/D log p(v) of each document, [B], in nats: exactly, by the chain rule over its words in their order.
 
-    Words are taken in blocks, whose hidden layers and softmax are computed at once; each block goes on with the sum of
-    the vectors of its first document's words so far. So memory grows neither with a document's length nor with the
-    minibatch, but for two numbers of each word.
+    Words are taken in blocks, whose hidden layers and softmax are computed at once; each block continues the sum of the
+    vectors of its first document's words so far. Memory therefore grows neither with a document's length nor with the
+    minibatch, except for two numbers for each word.
     """
     owner, word, length = batch.words
     size = softmax.block_rows(len(word), max(config.num_words, config.num_hidden))
@@ -234,7 +242,7 @@ def encode(params: Params, documents: Documents, config: Config) -> NDArray[np.f
 
 
 def program(config: Config) -> Program:
-    """Return the model as the engine sees it, over documents in an order."""
+    """Return the model as the engine sees it, over documents in a drawn order."""
     return Program(
         config=config, size=ordered.num_documents, batch=gather, loss=batch_loss, score=score, metric=METRIC,
         training_metrics=(BEHIND,), redraw=redraw, ragged=Ragged(ordered.lengths),

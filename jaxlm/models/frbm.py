@@ -72,34 +72,33 @@ class Config:
 
 
 class Params(NamedTuple):
-    """R: [N_w, N_f] word vectors; W: [n, N_f, N_h], the next word's last; b_h: [N_h]; b_v: [N_w]."""
+    """Parameters of the energy, Eq. 3.2; n - 1 is the number of context words."""
 
-    R: Array
-    W: Array
-    b_h: Array
-    b_v: Array
+    R: Array  # [N_w, N_f], word vectors
+    W: Array  # [n, N_f, N_h], weights of each position, the next word's last
+    b_h: Array  # [N_h], biases of hidden units
+    b_v: Array  # [N_w], biases of words
 
 
 class Visible(NamedTuple):
-    """The terms of the energy that depend on v_n, a word or a distribution over words.
+    """The terms of the energy that depend on v, the next word or a distribution over next words."""
 
-    features: vᵀR, [..., N_f]; bias: b_v·v, [...].
-    """
-
-    features: Array
-    bias: Array
+    features: Array  # vᵀR, [..., N_f]
+    bias: Array  # b_v·v, [...]
 
     def keep(self, kept: Array) -> "Visible":
-        """Multiply the features by a dropout mask, [..., N_f] or 1."""
+        """Multiply the features by dropout masks that broadcast to [..., N_f]."""
         return Visible(self.features * kept, self.bias)
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
-    """Return parameters before training (§3.4.1): small Gaussians, and biases of words that give the base rates.
+    """Draw the parameters before training (§3.4.1): small Gaussians, and word biases that give the base rates.
 
-    counts: [N_w], of the training text.
     Differs: a word that never occurs counts as one that occurs once, since its bias would be infinite. The biases of
     hidden units start at zero, where the thesis has small random values; it does not state the scales.
+
+    Args:
+        counts: [N_w], of the training text.
     """
     key_R, key_W = jax.random.split(key)
     shape = (config.context_size + 1, config.num_features, config.num_hidden)
@@ -113,7 +112,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
 
 @jax.named_scope("context")
 def hidden_input(params: Params, context: Array) -> Array:
-    """Compute what a context gives the hidden units, b_h + Σ_{i<n} r_{w_i} W_i: int32[..., c] -> [..., N_h]."""
+    """Compute the hidden units' inputs from contexts, b_h + Σ_{i<n} r_{w_i} W_i: int32[..., c] -> [..., N_h]."""
     a = jnp.einsum("...if,ifh->...h", vectors_of(params.R, context), params.W[:-1])
     return a + jnp.broadcast_to(params.b_h, a.shape)
 
@@ -121,11 +120,11 @@ def hidden_input(params: Params, context: Array) -> Array:
 def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
     """Compute the loss of ONE example: the specification.
 
-    It is F(w_n) - F(w), where F is the free energy. By CD-T, w is the word after T full steps of the Gibbs chain from
-    w_n (Eq. 3.12-3.13), or in mean-field CD its probabilities; by likelihood, a word drawn from P(w | w_{1:n-1}). For
-    targets "contexts", w_n is the distribution of the next word after the context (§3.4.1). Its negative gradient is
-    Eq. 3.10-3.11, where F(w) estimates the model's expectation; by likelihood without bias. If the last step draws
-    several words, F(w) is their mean. Dropout of the next word's features (rows of W_n) is ours.
+    It is F(w_n) - F(w), where F is the free energy. By CD-T, w is the word after T full Gibbs steps from w_n (Eq.
+    3.12-3.13), or in mean-field CD its probabilities; by likelihood, a word drawn from P(w | w_{1:n-1}). Of several
+    draws, F(w) is the mean. With targets "contexts", w_n is the distribution of the next word after the context
+    (§3.4.1). The negative gradient is Eq. 3.10-3.11, with F(w) in place of the model's expectation, which it estimates
+    without bias by likelihood. Dropout of the next word's features (rows of W_n) is ours.
     """
     if drops(config):
         kept = dropout_mask(key, config)
@@ -159,16 +158,16 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
 
 
 def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
+    """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B], one for each example.
 
-    Its own value says nothing about how good a model is. By likelihood the metric is the perplexity; by CD that of the
-    words given hidden units that were drawn given them, their reconstruction.
+    Its value says nothing about how good a model is. By likelihood, the metric is the perplexity; by CD it is that of
+    the words' reconstruction: of the words given hidden units that were drawn given them.
     """
     return energy_loss(params, hidden_input(params, batch.context), batch, weight, keys, config)
 
 
 def energy_loss(params: Any, a: Array, batch: Batch, weight: Array, keys: Array, config: Any) -> tuple[Array, Metrics]:
-    """Compute `batch_loss` from the hidden units' inputs by the contexts, a [B, N_h]."""
+    """Compute `batch_loss` from the hidden units' inputs from the contexts, a [B, N_h]."""
     kept = jax.vmap(lambda key: dropout_mask(key, config))(keys) if drops(config) else jnp.ones((1, 1))
     known = of_data(params, batch).keep(kept)
     fixed, fixed_a = lax.stop_gradient((params, a))
@@ -189,19 +188,19 @@ def energy_loss(params: Any, a: Array, batch: Batch, weight: Array, keys: Array,
 
 @jax.named_scope("free_energy")
 def free_energies(params: Any, a: Array, visible: Visible) -> Array:
-    """F = -b_v·v - Σ_j log(1 + exp(a_j + vᵀR W_n^j)), by Eq. 3.5: a [..., N_h] -> [...]."""
+    """Compute F = -b_v·v - Σ_j log(1 + exp(a_j + vᵀR W_n^j)) (Eq. 3.5): a [..., N_h] -> [...]."""
     return hidden_free_energy(a + visible.features @ params.W[-1]) - visible.bias
 
 
 def of_data(params: Any, batch: Batch) -> Visible:
-    """Return what the energy reads of a minibatch's words, or of the distributions after its contexts (§3.4.1)."""
+    """Return the visible terms of a minibatch's words, or of the distributions after its contexts (§3.4.1)."""
     if batch.following is None:
         return of_words(params, batch.word)
     return Visible(*(expected(table, batch.following, len(batch.word)) for table in (params.R, params.b_v)))
 
 
 def drops(config: Any) -> bool:
-    """Return whether there is dropout. By likelihood there is none: all examples share what words give hidden units."""
+    """Return whether features are dropped: not by likelihood, as all examples share the words' hidden inputs."""
     return bool(config.dropout) and config.objective != "likelihood"
 
 
@@ -211,12 +210,12 @@ def dropout_mask(key: Array, config: Any) -> Array:
 
 
 def of_words(params: Any, word: Array) -> Visible:
-    """Return what the energy reads of words, int32[...]."""
+    """Return the visible terms of words, int32[...]."""
     return Visible(params.R[word], params.b_v[word])
 
 
 def spaced(keys: Array, number: int) -> Array:
-    """Draw uniform numbers in [0, 1) at equal distances, the first of each key at random: key[B] -> [B, number]."""
+    """Draw evenly spaced numbers in [0, 1), the first one of each key uniformly: key[B] -> [B, number]."""
     first = uniform(keys, jnp.zeros(len(keys), jnp.int32))
     return (first[:, None] + (jnp.arange(number) / number)[None]) % 1
 
@@ -228,9 +227,9 @@ def chain(
 
     Args:
         params: taken as constants.
-        a: inputs of the hidden units by the contexts, [B, N_h].
-        start: the data's v_n.
-        kept: the dropout masks of the features of words, [B, N_f], or ones [1, 1].
+        a: the hidden units' inputs from the contexts, [B, N_h].
+        start: visible terms of the data's words, or distributions.
+        kept: dropout masks of the words' features, [B, N_f], or ones [1, 1].
         word: the data's words, int32[B].
         keys: key[B].
         config: of the model.
@@ -263,13 +262,13 @@ def chain(
 
 
 def word_nats(params: Any, a: Array, word: Array) -> Array:
-    """Compute -log P of each word, int32[B], given a [B, N_h]: [B], nats."""
+    """Compute -log P of each word, int32[B], given the hidden units' inputs a [B, N_h]: [B], nats."""
     log_Z = free_energy.log_normalizer(a, of_all_words(params), params.b_v)
     return log_Z + free_energies(params, a, of_words(params, word))
 
 
 def of_all_words(params: Any) -> Array:
-    """Compute what each word gives the hidden units, (R W_n)ᵀ: [N_h, N_w]."""
+    """Compute the hidden units' inputs from each word, (R W_n)ᵀ: [N_h, N_w]."""
     return params.W[-1].T @ params.R.T
 
 
@@ -316,7 +315,7 @@ def cost(config: Config, costs: None = None) -> Cost:
 
 # Differs: the thesis states batch and decay (§3.4.1), but no rates; at 3e-4 training with 1000 hidden units diverges on
 # the Penn Treebank. As there, rates are not lowered (§3.4.2 says so); training ends after three epochs without a better
-# validation perplexity. "tuned" is by the validation text of the Penn Treebank, with 250 hidden units.
+# validation perplexity. "tuned" was chosen by validation on the Penn Treebank, with 250 hidden units.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

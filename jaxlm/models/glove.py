@@ -1,7 +1,7 @@
 """GloVe: word vectors whose products are near the logarithms of how often words occur near one another.
 
 Source: Pennington, Socher and Manning 2014, §3 (Eq. 8-9), §4.2. Differs, besides what `RECIPES` says: the line end and
-`<unk>` are words of the text like any other, so that they have vectors, too, and keep other words apart.
+`<unk>` are words like any other, so that they have vectors, too, and count in the distances of other words.
 """
 
 from collections.abc import Callable
@@ -26,10 +26,10 @@ from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data import cooccurrence
 
 METRIC = Metric("weighted squared error", float)
-# The rare pairs of a small validation text are soon predicted worse, while vectors still agree better and better with
-# people's judgements of similarity.
+# The validation loss, of the rare pairs of a small text, soon gets worse, while the agreement of the vectors with
+# people's judgements of similarity still improves.
 RESULT: Literal["best", "last"] = "last"
-GROUP_SIZE = 64  # pairs at most, drawn once, that every epoch visits at once
+GROUP_SIZE = 64  # maximum pairs in a group, drawn once, that every epoch visits together
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Batch(NamedTuple):
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
-    """Draw small Gaussian vectors, zeros for words that do not occur (the paper does not say); biases are 0.
+    """Draw small Gaussian vectors, zeros for words that do not occur (the paper does not say how); biases are 0.
 
     Args:
         counts: [N_w], of the training text.
@@ -102,8 +102,9 @@ def texts(config: Config, eos: int) -> Callable[[np.ndarray], Array]:
 def pairs(ids: np.ndarray, eos: int, config: Config) -> Array:
     """Count the pairs of a text, in random order: int32 [pairs, 4], the fields of a `Batch` as bits.
 
-    Of another text than that of training, log X_ij is of its counts times the ratio of the two lengths, since counts
-    grow with the text; f(X_ij) is of the counts themselves, which tell how reliable their logarithms are.
+    For a text other than that of training, log X_ij is the logarithm of its counts times the ratio of the training
+    text's length to its own, since counts grow with the text; f(X_ij) uses the counts themselves, on which the
+    reliability of their logarithms depends.
 
     Raises:
         UserError: no two words are near one another, or there are too many pairs.
@@ -134,7 +135,7 @@ def gather(data: Array, index: Array, capacity: int, config: Config) -> Batch:
 
 
 def loss(params: Params, example: Batch, config: Config) -> Array:
-    """f(X_ij) (w_i·w̃_j + b_i + b̃_j - log X_ij)² for ONE pair (Eq. 8): the specification."""
+    """Compute f(X_ij) (w_i·w̃_j + b_i + b̃_j - log X_ij)² for ONE pair (Eq. 8): the specification."""
     require_whole(params)
     i, j = example.word, example.context
     return example.f * jnp.square(params.W[i] @ params.C[j] + params.b[i] + params.c[j] - example.log)
@@ -142,7 +143,7 @@ def loss(params: Params, example: Batch, config: Config) -> Array:
 
 @jax.named_scope("prediction")
 def errors(read: Params, batch: Batch) -> Array:
-    """f(X_ij) times the squared error of each pair, [B], from the rows that `touched` names."""
+    """Compute f(X_ij) times the squared error of each pair, [B], from the rows that `touched` names."""
     predicted = jnp.sum(read.W * read.C, axis=1) + read.b + read.c
     return batch.f * jnp.square(predicted - batch.log)
 

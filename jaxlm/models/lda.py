@@ -67,13 +67,17 @@ class Config:
 
 @dataclass(frozen=True)
 class Passes:
-    """How long topics are fitted."""
+    """How long topics are fitted: the recipe."""
 
     epochs: int = option(20, "passes over the training documents", "epochs", first=True)
 
 
 class Params(NamedTuple):
-    """beta: float32 [K, N_w], each topic's distribution over words."""
+    """Parameters.
+
+    Attributes:
+        beta: float32 [K, N_w], each topic's distribution over words.
+    """
 
     beta: NDArray[np.float32]
 
@@ -119,11 +123,11 @@ def load(directory: Path, num_words: int, eos: int, config: Config) -> Params:
 
 
 class Inferred(NamedTuple):
-    """What is inferred of documents.
+    """What is inferred about documents.
 
     Attributes:
-        gamma: γ, float64 [documents, K], of each document's topics.
-        bound: float64 [documents], below log p(v), nats.
+        gamma: γ, float64 [documents, K], parameters of the Dirichlet distribution of each document's topics.
+        bound: float64 [documents], a lower bound of log p(v), nats.
     """
 
     gamma: NDArray[np.float64]
@@ -172,7 +176,7 @@ def _infer(beta: NDArray[np.float64], documents: Documents, alpha: float) -> Inf
 
 
 def encode(params: Params, documents: Documents, config: Config) -> NDArray[np.float32]:
-    """Return the mean of the inferred distribution of each document's topics, [documents, K]."""
+    """Return the mean of the inferred distribution of each document's topics: float32 [documents, K]."""
     gamma = infer(params, documents, config.priors()[0]).gamma
     return (gamma / gamma.sum(axis=1, keepdims=True)).astype(np.float32)
 
@@ -180,16 +184,16 @@ def encode(params: Params, documents: Documents, config: Config) -> NDArray[np.f
 def log_prob(beta: Array, words: Array, key: Array, alpha: float, particles: int = PARTICLES) -> Array:
     """Estimate log p(v) of ONE document by a particle filter: the logarithm of an estimate without bias.
 
-    A particle is how many of the words before are of each topic. It predicts the next word by
-    p(w | before) = Σ_k (n_k + α) β_kw / Σ_k (n_k + α); the mean over particles is a factor of the estimate. Particles
-    are drawn again in proportion to that, then draw the word's topic from its posterior.
+    A particle is the number n_k of earlier words of each topic. It predicts the next word by p(w | before) = Σ_k (n_k +
+    α) β_kw / Σ_k (n_k + α); the mean over particles is a factor of the estimate. Particles are resampled in proportion
+    to their predictions, and then draw the word's topic from its posterior.
 
     Args:
         beta: [K, N_w].
         words: int32 [D], in any order; -1 is padding, at the end.
         key: of the draws.
-        alpha: of the prior.
-        particles: their number.
+        alpha: parameter of the prior.
+        particles: number of particles.
     """
     of_words, K = jnp.asarray(beta).T, len(beta)
     to_sums = jnp.triu(jnp.ones((K, K)))  # a product with it sums up to each topic

@@ -1,11 +1,11 @@
 """The neural probabilistic language model: a tanh layer between the context's feature vectors and the softmax.
 
 The logits are y = b + Wx + U tanh(d + Hx), where x is the concatenation of the context's feature vectors, or their
-average, which does not know their order; the direct connections W are optional. This is the *direct* version of the
-model; the energy-based *cycling* one is in `jaxlm.models.nplm_cycling`.
+average, which ignores their order; the direct connections W are optional. This is the *direct* version of the model;
+the energy-based *cycling* one is in `jaxlm.models.nplm_cycling`.
 
-Source: Bengio, Ducharme, Vincent and Jauvin 2003, §2 (in its notation, but with R for its C); Mnih 2010, §2.2.1; of
-the averaged context, the slides of CSE 517 after Mikolov, Chen, Corrado and Dean 2013.
+Source: Bengio, Ducharme, Vincent and Jauvin 2003, §2 (in its notation, but with R for its C); Mnih 2010, §2.2.1; for
+the averaged context, slides of CSE 517 after Mikolov, Chen, Corrado and Dean 2013.
 """
 
 import functools
@@ -61,10 +61,10 @@ class Params(NamedTuple):
         R: [N_w, N_f], feature vectors of the context's words.
         H: [N_h, N_x], weights of the tanh layer, where N_x, the size of x, is c N_f, or N_f if averaged.
         d: [N_h], biases of the tanh layer.
-        U: [N_w, N_h], from it to the output; with direct connections [N_w, N_h + N_x]. With a tree its rows, and those
-            of b, are of the tree's N_w - 1 nodes.
+        U: [N_w, N_h], weights from the tanh layer to the output; with direct connections [N_w, N_h + N_x]. With a tree
+            its rows, and those of b, are of the tree's N_w - 1 nodes.
         b: [N_w], word biases.
-        head: of `output.init`.
+        head: from `output.init`.
     """
 
     R: Array
@@ -82,7 +82,7 @@ def init(key: Array, config: Config, counts: ArrayLike, tree: Tree | None = None
 
     Args:
         counts: [N_w], of the training text.
-        tree: where there is one.
+        tree: the model's tree, if any.
     """
     D, N_h, scored = config.num_inputs, config.num_hidden, output.num_scored(config)
     W = jnp.zeros((scored, D if config.direct else 0))
@@ -99,11 +99,17 @@ def init(key: Array, config: Config, counts: ArrayLike, tree: Tree | None = None
 
 @jax.named_scope("prediction")
 def last_layer(params: Params, vectors: Array, key: Array | None, config: Config) -> Array:
-    """Compute what the output is a linear function of, for ONE context.
+    """Compute the input of the output layer for ONE context: [N_h], or [N_h + N_x] with direct connections.
 
-    That is tanh(d + Hx), [N_h], where x, [N_x], is the feature vectors of the context, [c, N_f], one after another, or
-    their average; with direct connections x follows it, [N_h + N_x]. Without a key nothing is dropped.
-    Differs: the dropout of x and of the hidden units (0 in the recipe `thesis`) is ours.
+    It is tanh(d + Hx), where x, [N_x], is the concatenation of the context's feature vectors, or their average; with
+    direct connections, x follows it. Differs: the dropout of x and of the hidden units (0 in the recipe `thesis`) is
+    ours.
+
+    Args:
+        params: of the model.
+        vectors: feature vectors of the context, [c, N_f].
+        key: of dropout; None: nothing is dropped.
+        config: of the model.
     """
     key_x, key_h = (None, None) if key is None else jax.random.split(key)
     x = vectors.reshape(-1) if config.context == "concatenated" else jnp.mean(vectors, axis=0)
@@ -122,7 +128,7 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
     """Sum over the minibatch of weight * `loss`.
 
     Args:
-        params: of the model; with an objective that reads rows, `Gathered`.
+        params: of the model; `Gathered` for an objective that reads rows.
         weight: [B], 0 for padding.
         keys: [B], one for each example.
     """
@@ -146,7 +152,7 @@ def log_prob(params: Params, context: Array, config: Config, children: Array | N
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
-    """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
+    """Compute -log P(word | context) of each example, [B], in nats, without dropout."""
     z = last_layers(params, batch.context, None, config)
     return output.nats(params.U, params.b, params.head, z, batch.word, batch.aux, config)
 
@@ -162,13 +168,13 @@ def _last_layers(params: Params, vectors: Array, keys: Array | None, config: Con
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
+    """Return the rows that a step reads, int32 [k] of each table, for an objective that reads rows."""
     words = output.row_ids(batch.word, batch.aux, config)
     return Params(R=batch.context.reshape(-1), U=words, b=words, head=output.dense(config), H=None, d=None)  # type: ignore[arg-type]
 
 
 def log_normalizer(params: Params, batch: Batch, config: Config) -> Array:
-    """Compute log Z of each example's scores, [B], in nats, no dropout; near 0 after noise-contrastive estimation."""
+    """Compute log Z of each example's scores, [B], in nats, without dropout; near 0 after training with nce."""
     z = last_layers(params, batch.context, None, config)
     return output.log_normalizer(params.U, params.b, params.head, z)
 

@@ -5,8 +5,8 @@ output is an energy: P(w | context) ∝ exp(-E(context, w)), with
 
     E(context, w) = -v·tanh(d + Hx + G r_w) - b_w,
 
-where x is the concatenation of the context's feature vectors, oldest first. Each word that could be next takes a pass
-through the tanh layer, N_h terms, so that it is far slower than the direct version (`jaxlm.models.nplm`).
+where x is the concatenation of the context's feature vectors, oldest first. Each candidate for the next word takes a
+pass through the tanh layer, N_h terms, so that this version is far slower than the direct one (`jaxlm.models.nplm`).
 
 Source: Bengio, Ducharme, Vincent and Jauvin 2003, §5 (in its notation, but with R for its C, and its H cut in two);
 Mnih 2010, §2.2.1.
@@ -50,10 +50,10 @@ class Params(NamedTuple):
 
     Attributes:
         R: [N_w, N_f], feature vectors of all words.
-        H: [N_h, c N_f], weights of the context, of the tanh layer.
-        G: [N_h, N_f], weights of the next word, of the tanh layer.
+        H: [N_h, c N_f], weights of the tanh layer for the context.
+        G: [N_h, N_f], weights of the tanh layer for the next word.
         d: [N_h], biases of the tanh layer.
-        v: [N_h], from it to minus the energy.
+        v: [N_h], weights from the tanh layer to minus the energy.
         b: [N_w], word biases.
     """
 
@@ -135,13 +135,14 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 def log_normalizers(v: Array, b: Array, of_context: Array, of_words: Array) -> Array:
     """Compute log Σ_w exp(-E) of each context, [B], in nats.
 
-    The tanh layer of all words is [B, N_w, N_h]: contexts are taken in blocks, and the gradient computes it again.
+    The tanh layer of all words is [B, N_w, N_h]: contexts are taken in blocks, and the backward pass computes the layer
+    again.
 
     Args:
         v: [N_h].
         b: [N_w].
-        of_context: what the context gives the tanh layer, d + Hx, [B, N_h].
-        of_words: what a next word does, G r_w, [N_w, N_h].
+        of_context: inputs of the tanh layer from the contexts, d + Hx, [B, N_h].
+        of_words: inputs from each next word, G r_w, [N_w, N_h].
     """
     B, N_h = of_context.shape
     rows = at_once(B, of_words.size, AT_ONCE)
@@ -169,8 +170,8 @@ def cost(config: Config, costs: Any = None) -> Cost:
     return Cost(PRODUCT * N_h * (config.num_words + D), 0, 0, "6 N_h (N_w + c D) operations: v, H; tanh is left out")
 
 
-# "tuned" has the better of two rates by validation on 400 lines of the Penn Treebank, all that its speed allows: each
-# word takes as many passes through the network as there are words. Perplexity 134.0 there, 112.5 by the direct model.
+# "tuned" has the better of two rates by validation on only 400 lines of the Penn Treebank, as each word takes as many
+# passes through the network as there are words. The perplexity of these lines is 134.0, and 112.5 by the direct model.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (
         Recipe(

@@ -1,7 +1,8 @@
-"""The temporal factored RBM: the hidden units also get input from those of the previous word.
+"""The temporal factored RBM: the hidden units also get input from the hidden units at the previous word.
 
-The hidden units' biases at event τ + 1 are b_h + A p^τ, where p^τ, their probabilities at event τ, are carried along
-the text (Eq. 3.14). All else is the factored RBM, from whose parameters training begins (`jaxlm train tfrbm --init`).
+The biases of the hidden units at event τ + 1 are b_h + A p^τ, where their probabilities p^τ at event τ are carried
+along the text (Eq. 3.14). All else is as in the factored RBM, from whose parameters training begins (`jaxlm train tfrbm
+--init`).
 
 Source: Mnih 2010, §3.2 (Eq. 3.14-3.15), §3.4.1.
 """
@@ -37,7 +38,7 @@ EVENTS = 1024  # of a text that are scored at a time
 
 @dataclass(frozen=True)
 class Config(frbm.Config):
-    """What shapes the program; as of the factored RBM."""
+    """What shapes the program; as for the factored RBM."""
 
     targets: Targets = option("words", decided=True)  # contexts, counted over the text, have no order
 
@@ -61,8 +62,8 @@ class State(NamedTuple):
     """What is carried from word to word.
 
     Attributes:
-        context: int32 [c].
-        a: [N_h], the input that it and p give hidden units.
+        context: int32 [c], oldest word first.
+        a: [N_h], the hidden units' inputs from the context and from p.
     """
 
     context: Array
@@ -81,26 +82,31 @@ def gather(data: Text, index: Array, capacity: int, config: Config) -> Batch:
 
 
 def _carried(batch: Batch, before: Array) -> Array:
-    """Return p as events receive it, [..., N_h]: zero for a line's first, where lines begin afresh."""
+    """Return p as the events receive it, [..., N_h]: zero at the first event of a line, where lines begin afresh."""
     return before if batch.aux is None else jnp.where(batch.aux[..., None], 0.0, before)
 
 
 def shifted_input(params: Params, context: Array, before: Array) -> Array:
-    """Compute what a context and p at the event before give the hidden units, [..., N_h]: the biases are b_h + A p."""
+    """Compute the hidden units' inputs, [..., N_h], from contexts and p: the biases are b_h + A p.
+
+    Args:
+        context: int32 [..., c].
+        before: p at the previous event, [..., N_h].
+    """
     return frbm.hidden_input(params, context) + before @ params.A.T  # type: ignore[arg-type]
 
 
 @jax.named_scope("filter")
 def posterior(params: Params, a: Array, word: Array) -> Array:
-    """P(h = 1) given the context's input a, [..., N_h], and the word that followed (Eq. 3.14): [..., N_h]."""
+    """Compute P(h = 1 | context, word) (Eq. 3.14), [..., N_h], from the inputs a, [..., N_h], and the next word."""
     return jax.nn.sigmoid(a + params.R[word] @ params.W[-1])
 
 
 def loss(params: Params, example: Carried, key: Array, config: Config) -> tuple[Array, Array]:
     """Compute the loss of ONE event, and p after it: the specification.
 
-    The loss is that of the factored RBM with shifted biases. What is carried is taken as it is, so that minus the
-    gradient by A is (p - p̂) pᵀ of the event before, Eq. 3.15.
+    The loss is that of the factored RBM with shifted biases. What is carried is treated as a constant, so that the
+    negative gradient by A is (p - p̂) p'ᵀ, where p' is p after the previous event (Eq. 3.15).
     """
     batch, before = example.batch, _carried(example.batch, example.carry)
     a = shifted_input(params, batch.context, before)
@@ -119,7 +125,7 @@ def batch_loss(
 
 
 def score(params: Params, given: Carried, config: Config) -> tuple[Array, Array]:
-    """Compute -log P(word) of each event given all before it, [B], nats, and the new carry."""
+    """Compute -log P(word) of each event given all before it, [B], in nats, and the new carry, [B, N_h]."""
     batch, before = given.batch, _carried(given.batch, given.carry)
     a = shifted_input(params, batch.context, before)
     return frbm.word_nats(params, a, batch.word), posterior(params, a, batch.word)
@@ -146,7 +152,7 @@ def filtered(params: Params, before: Array, batch: Batch, first: Array) -> tuple
         params: of the model.
         before: p before the first of them, [N_h].
         batch: of n events.
-        first: bool[n], whether an event begins afresh, without p.
+        first: bool[n], which events begin afresh, without p.
 
     Returns:
         p after the last, [N_h], and the hidden units' inputs before each word is known, [n, N_h].
@@ -164,14 +170,14 @@ def filtered(params: Params, before: Array, batch: Batch, first: Array) -> tuple
 
 @jax.jit
 def _scored(params: Params, before: Array, batch: Batch, first: Array) -> tuple[Array, Array]:
-    """Filter consecutive events; returns p after them, and -log P of each word."""
+    """Filter consecutive events; return p after them, and -log P of each word."""
     after, a = filtered(params, before, batch, first)
     return after, frbm.word_nats(params, a, batch.word)
 
 
 @jax.jit
 def _begun(params: Params, before: Array, batch: Batch, first: Array, last: Array) -> tuple[State, Array]:
-    """Filter consecutive events; returns the state at event `last`, and log P of every word there."""
+    """Filter consecutive events; return the state at event `last`, and log P of every word there."""
     _, a = filtered(params, before, batch, first)
     return State(batch.context[last], a[last]), frbm.log_prob_of(params, a[last])
 
@@ -181,7 +187,7 @@ def _advanced(params: Params, state: State, word: Array, fresh: Array) -> tuple[
     """Return the state after a word, and log P of every word then.
 
     Args:
-        fresh: bool, whether it ends a line's history.
+        fresh: bool, whether the history ends with the word.
     """
     p = jnp.where(fresh, 0.0, posterior(params, state.a, word))
     context = jnp.where(fresh, word, jnp.append(state.context[1:], word))
@@ -204,7 +210,7 @@ def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndar
 
 
 def begin(model: Model, history: np.ndarray) -> tuple[State, np.ndarray]:
-    """Read a history, int32 [n]; returns the state after it, and log P of every word that may follow, [N_w], nats."""
+    """Read a history, int32 [n]; return the state after it, and log P of every word that may follow, [N_w], nats."""
     config, eos = model.config, model.vocabulary.eos
     ids = np.append(history, eos).astype(np.int32)  # the last word is not read
     index = jnp.minimum(jnp.arange(capacity_step(len(ids))), len(history))  # compiled for few lengths
@@ -215,7 +221,7 @@ def begin(model: Model, history: np.ndarray) -> tuple[State, np.ndarray]:
 
 
 def advance(model: Model, state: State, word: int) -> tuple[State, np.ndarray]:
-    """Read one more word; returns as `begin`."""
+    """Read one more word; return the same as `begin`."""
     fresh = word == model.vocabulary.eos and not model.config.across_lines
     state, log_p = _advanced(model.params, state, np.int32(word), fresh)
     return state, np.asarray(log_p)

@@ -1,4 +1,4 @@
-"""The biases of words with which a model without inputs gives each its share of the training text."""
+"""Word biases with which a model without inputs predicts each word's share of the training text."""
 
 from typing import Any
 

@@ -3,10 +3,9 @@
 P(w) = P(c(w)) P(w | c(w)), with P(c) ∝ exp(z·q_c + a_c) over the classes, and P(w | c) ∝ exp(z·v_w + b_w) over the
 words of one class. A class is a range of ids, which are in the order of decreasing frequency.
 
-A word is scored with the words of its class alone, by matrix products: the examples of a minibatch are put into the
-order of their classes, and of each class that occurs the examples and the words are cut into tiles. How many there are
-is known from the minibatch only: a loop takes some at a time. The gradient is computed with the value, and no score is
-stored.
+A word is scored only against the words of its class, by matrix products: the examples of a minibatch are sorted by
+class, and the examples and the words of each class that occurs are cut into tiles. As the number of tiles depends on
+the minibatch, a loop takes some at a time. The gradient is computed together with the value, and no scores are stored.
 
 Source: Goodman 2001; Mikolov, Kombrink, Burget, Černocký and Khudanpur 2011, §3.
 """
@@ -31,13 +30,13 @@ Carry = TypeVar("Carry")
 
 
 class Tiles(NamedTuple):
-    """Tiles of examples, in the order of their classes, by words of their class.
+    """Tiles of examples, sorted by class, by words of the class.
 
     Attributes:
-        example: where in that order the tile begins, int32 [n].
-        own_example: which of its examples are of its class, bool [n, EXAMPLES].
-        word: its first word, int32 [n].
-        own_word: which of its words are of its class, bool [n, WORDS].
+        example: int32 [n], the index of the tile's first example in that order.
+        own_example: bool [n, EXAMPLES], which of the tile's examples are in its class.
+        word: int32 [n], the tile's first word.
+        own_word: bool [n, WORDS], which of the tile's words are in its class.
     """
 
     example: Array
@@ -46,21 +45,23 @@ class Tiles(NamedTuple):
     own_word: Array
 
     def take_examples(self, x: Array) -> Array:
-        """Return the part of each tile: [B, …], in the order of classes -> [n, EXAMPLES, …]."""
+        """Return the examples of each tile: [B, …], sorted by class -> [n, EXAMPLES, …]."""
         return _windows(x, self.example, self.own_example.shape[1])
 
     def take_words(self, x: Array) -> Array:
-        """Return the part of each tile: [N_w, …] -> [n, WORDS, …]."""
+        """Return the words of each tile: [N_w, …] -> [n, WORDS, …]."""
         return _windows(x, self.word, self.own_word.shape[1])
 
 
 def cut(counts: NDArray[np.int64], number: int, by_frequency: bool) -> tuple[int, ...]:
-    """Return the end of each class's range of ids: classes of about equal frequency, or of equal size.
+    """Return the end of each class's range of ids, for classes of about equal frequency, or of equal size.
 
-    There are fewer classes where words run out.
+    There are fewer classes than `number` if single words are as frequent as a class should be, or words are too few.
 
     Args:
         counts: [N_w], of the training text, by decreasing frequency.
+        number: number of classes.
+        by_frequency: whether classes are of about equal frequency.
     """
     N_w = len(counts)
     number = min(number, N_w)
@@ -72,14 +73,14 @@ def cut(counts: NDArray[np.int64], number: int, by_frequency: bool) -> tuple[int
 
 
 def of_words(ends: tuple[int, ...], words: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Return the classes of words."""
+    """Return the classes of words, int32, like `words`."""
     return np.searchsorted(np.array(ends), words, side="right").astype(np.int32)
 
 
 def sum_nll(
     V: Array, b: Array, Q: Array, a: Array, z: Array, word: Array, weight: Array, ends: tuple[int, ...]
 ) -> Array:
-    """Compute Σ_i weight_i -log P(word_i), in nats.
+    """Compute Σ_i weight_i (-log P(word_i)), in nats.
 
     The other arguments are as in `nll`.
 
@@ -94,12 +95,13 @@ def nll(V: Array, b: Array, Q: Array, a: Array, z: Array, word: Array, ends: tup
     """Compute -log P of next words, in nats: [B]. Not made for differentiation: see `sum_nll`.
 
     Args:
-        V: [N_w, D].
-        b: [N_w].
-        Q: [C, D].
-        a: [C].
+        V: [N_w, D], vectors of words.
+        b: [N_w], biases of words.
+        Q: [C, D], vectors of classes.
+        a: [C], biases of classes.
         z: [B, D].
         word: the next words, int32 [B].
+        ends: from `cut`.
     """
     order = _order(ends, word)
     V_alike, b_alike, z_in_order = _alike(V, b, z[order], word=word)
@@ -109,7 +111,7 @@ def nll(V: Array, b: Array, Q: Array, a: Array, z: Array, word: Array, ends: tup
 
 
 def log_prob(V: Array, b: Array, Q: Array, a: Array, z: Array, ends: tuple[int, ...]) -> Array:
-    """Compute log P of every word: [N_w], nats.
+    """Compute log P of every word: [N_w], nats; the other arguments are as in `nll`.
 
     Args:
         z: [D].
@@ -127,13 +129,13 @@ def _class_of(ends: tuple[int, ...], word: Array) -> Array:
 
 
 def _alike(*arrays: Array, word: Array) -> list[Array]:
-    """Return arrays of one type of numbers, at least float32, that vary over the same axes as they and `word` do."""
+    """Return arrays of one float type, at least float32, that vary over the same axes, with those of `word`."""
     dtype = jnp.result_type(jnp.float32, *arrays)
     return varying_alike(*(x.astype(dtype) for x in arrays), word)[:-1]
 
 
 def _order(ends: tuple[int, ...], word: Array) -> Array:
-    """Return the examples in the order of the classes of their next words: int32 [B]."""
+    """Return the indices of the examples, sorted by the classes of their next words: int32 [B]."""
     return jnp.argsort(_class_of(ends, word), stable=True)
 
 

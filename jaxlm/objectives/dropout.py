@@ -7,7 +7,7 @@ from jaxfit.draws import uniform
 
 
 def dropout(x: Array, key: Array | None, rate: float) -> Array:
-    """Set each number of x, [n], to zero with probability `rate`, and divide the others by 1 - `rate`.
+    """Set each element of x, [n], to zero with probability `rate`, and divide the others by 1 - `rate`.
 
     Without a key, x is returned unchanged.
     """

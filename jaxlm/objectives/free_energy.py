@@ -7,9 +7,9 @@ Where a context gives the hidden units the input a, [N_h], and word w adds u_w, 
 For a minibatch these are B N_w N_h terms, which do not fit into memory: contexts are taken in blocks, for a block the
 words in tiles, and for a tile the hidden units in groups. Most terms need neither an exponential nor a logarithm of
 their own: exp(a_j + u_wj) is a product of exp(a_j) and exp(u_wj), which are computed once for each context and each
-word, and all terms of a word take one logarithm, of the product of 1 + exp(a_j + u_wj) over the hidden units. So that
-it does not overflow, its exponent is set aside, as an integer, after every SAFE units. Where inputs are larger than
-that allows, each term takes an exponential.
+word, and all terms of a word take one logarithm, of the product of 1 + exp(a_j + u_wj) over the hidden units. To avoid
+overflow, the product's exponent is accumulated separately, as an integer, after every SAFE units. If inputs are too
+large for that, each term takes an exponential.
 
 These functions are not meant to be differentiated.
 """

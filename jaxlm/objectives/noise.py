@@ -18,12 +18,12 @@ from jaxfit.draws import integer, uniform
 class Noise(NamedTuple):
     """A distribution over words.
 
-    Place w stands for word w with probability `share`, else for the word `other`.
+    Place w selects word w with probability `share`, and otherwise the word `other`.
 
     Attributes:
         share: float32 [N_w].
         other: int32 [N_w].
-        log_p: float32 [N_w], the words' log-probability.
+        log_p: float32 [N_w], the words' log-probabilities, nats.
     """
 
     share: Array
@@ -53,11 +53,12 @@ def unigram(counts: NDArray[np.int64], power: float) -> Noise:
 
 
 def draw(noise: Noise, key: Array, number: Array) -> Array:
-    """Draw words: of each key the `number`-th, int32 [...].
+    """Draw words, the `number`-th of each key: int32 [...].
 
     Args:
+        noise: distribution over words.
         key: [...].
-        number: int32 [...].
+        number: int32, broadcast with key.
     """
     place = integer(key, 2 * number, len(noise.share))
     return jnp.where(uniform(key, 2 * number + 1) < noise.share[place], place, noise.other[place])

@@ -1,15 +1,15 @@
 """The output layer of models that predict a word by a vector z: how scores z·v_w + b_w become probabilities or a loss.
 
-    softmax      likelihood, by all words
-    classes      likelihood, by classes of words, then the words of one class (`jaxlm.objectives.classes`)
-    tree         likelihood, by the decisions on a word's path in a binary tree (`jaxlm.objectives.tree`)
-    nce          noise-contrastive estimation, by some words drawn as noise (`jaxlm.objectives.sampled`)
-    importance   likelihood, estimated by some words drawn as noise
+    softmax      likelihood, normalised over all words
+    classes      likelihood, of a class of words, then of a word in the class (`jaxlm.objectives.classes`)
+    tree         likelihood, of the decisions on a word's path in a binary tree (`jaxlm.objectives.tree`)
+    nce          noise-contrastive estimation, with words drawn as noise (`jaxlm.objectives.sampled`)
+    importance   likelihood, with the normaliser estimated from words drawn as noise
 
-Whatever a model is trained by, its probabilities are exact: those of the classes, of the tree, or of the softmax over
-all words.
+Whatever the objective in training, a model's probabilities are exact: those of the classes, of the tree, or of the
+softmax over all words.
 
-What is scored is a word, or with a tree one of its inner nodes; a model has a vector and a bias for each.
+A model has a vector and a bias for each word, or with a tree for each of its inner nodes.
 """
 
 from collections.abc import Callable
@@ -64,7 +64,7 @@ class Options:
             raise UserError(what, "--learned-normalizer", "leave it out, or give --objective nce")
 
     def given_counts(self, counts: NDArray[np.int64]) -> Self:
-        """Return these options with what the counts of the training text decide, [N_w]."""
+        """Return these options with the fields that the counts of the training text, [N_w], determine."""
         if self.objective != "classes":
             return self
         number = self.num_classes or round(len(counts) ** 0.5)
@@ -72,7 +72,7 @@ class Options:
 
 
 def reads_rows(config: Any) -> bool:
-    """Return whether a step of training reads rows of tables, those of noise or of a tree's nodes."""
+    """Return whether a step of training reads rows of tables: those of noise words, or of a tree's nodes."""
     return sampled.is_sampled(config) or config.objective == "tree"
 
 
@@ -82,13 +82,13 @@ def num_scored(config: Any) -> int:
 
 
 class Head(NamedTuple):
-    """What an objective adds to the parameters.
+    """The parameters that an objective adds.
 
     Attributes:
-        log_Z: [], of noise-contrastive estimation.
+        log_Z: scalar, the learned normaliser of noise-contrastive estimation.
         Q: [C, D], vectors of classes.
         a: [C], biases of classes.
-        V: [N_w - 1, D], vectors of a tree's nodes, in models whose own V are the vectors of words in contexts, too.
+        V: [N_w - 1, D], vectors of a tree's nodes, in models that otherwise share vectors of words with their contexts.
     """
 
     log_Z: Array | None = None
@@ -101,9 +101,9 @@ class Data(NamedTuple):
     """A text, with what its objective needs.
 
     Attributes:
-        noise: for those that draw it.
-        costs: int32 [N], of each example the decisions on its next words' paths.
-        codes: of all words in a tree.
+        noise: distribution of the noise words, for objectives that draw them.
+        costs: int32 [N], the number of decisions on the paths of each example's next words, for a tree.
+        codes: codes of all words in a tree.
     """
 
     text: Any
@@ -113,12 +113,12 @@ class Data(NamedTuple):
 
 
 def biases(config: Any, counts: Any, word_tree: Tree | None) -> Array:
-    """Return biases before training, with which words have their base rates: [N_w], or of a tree's nodes [N_w - 1].
+    """Return the biases before training that give words their base rates: [N_w], or [N_w - 1] for a tree's nodes.
 
     Args:
         counts: [N_w], of the training text.
-        word_tree: where there is one, in which words count once more than they occur (`jaxlm.trees.paths.base_rates`),
-            elsewhere at least once (`log_base_rates`).
+        word_tree: the tree, if any; with it, words count once more than they occur (`jaxlm.trees.paths.base_rates`),
+            otherwise at least once (`log_base_rates`).
     """
     if config.objective == "tree":
         assert word_tree is not None
@@ -127,9 +127,9 @@ def biases(config: Any, counts: Any, word_tree: Tree | None) -> Array:
 
 
 def init(key: Array, config: Any, D: int, counts: Any, shared: bool = False) -> Head | None:
-    """Return what the objective adds to the parameters, before training; None for nothing.
+    """Return the parameters that the objective adds, before training; None for none.
 
-    Vectors of classes and nodes begin as those of words do, the biases of classes with the base rates.
+    Vectors of classes and nodes are initialised like those of words, biases of classes to the base rates.
 
     Args:
         counts: [N_w].
@@ -149,8 +149,8 @@ def log_prob(V: Array, b: Array, head: Head | None, z: Array, config: Any, child
     """Compute log P of every word: [N_w], nats.
 
     Args:
-        V: [N_w, D].
-        b: [N_w].
+        V: [N_w, D]; [N_w - 1, D], of a tree's nodes, if there is a tree and `head` has no V.
+        b: [N_w]; [N_w - 1] with a tree.
         z: [D].
         children: of the tree, if any.
     """
@@ -163,10 +163,10 @@ def log_prob(V: Array, b: Array, head: Head | None, z: Array, config: Any, child
 
 
 def loss(V: Array, b: Array, head: Head | None, z: Array, word: Array, aux: Any, config: Any) -> Array:
-    """Compute the loss of ONE next word: the specification.
+    """Compute the loss of ONE next word: the specification; V, b, head and z as in `log_prob`.
 
     Args:
-        aux: its noise, where that is drawn, or the tree.
+        aux: the word's noise, for objectives that draw it; for a tree, `tree.Decisions`, of which `children` is read.
     """
     if sampled.is_sampled(config):
         return sampled.loss(V, b, _log_Z(head), z, word, aux, config)
@@ -179,14 +179,14 @@ def batch_loss(
     """Sum over next words of weight * `loss`.
 
     Args:
-        V: vectors of words, [N_w, D]; of an objective that reads rows, those of `row_ids` alone.
-        b: their biases.
-        head: of `init`.
+        V: vectors of words, [N_w, D]; for an objective that reads rows, only those of `row_ids`.
+        b: their biases, [N_w] or [n].
+        head: from `init`.
         z: [B, D].
         word: next words, int32 [B].
-        aux: of `aux_of`, and where noise is drawn of `with_noise`.
+        aux: from `aux_of`, and for objectives that draw noise from `with_noise`.
         weight: [B].
-        config: of the model, with `Options`.
+        config: of the model, including `Options`.
     """
     if sampled.is_sampled(config):
         return sampled.batch_loss(V, b, _log_Z(head), z, word, aux, weight, config)
@@ -200,7 +200,7 @@ def batch_loss(
 
 
 def nats(V: Array, b: Array, head: Head | None, z: Array, word: Array, aux: Any, config: Any) -> Array:
-    """Compute -log P of next words, int32 [B], in nats: [B]; aux: of `aux_of`, the rest as in `log_prob`."""
+    """Compute -log P of next words, int32 [B], in nats: [B]; z: [B, D]; aux: from `aux_of`; V, b: as in `log_prob`."""
     if config.objective == "tree":
         Q, b = (table.at[aux.node].get(mode="clip") for table in (_vectors(V, head), b))
         return tree.nll(Q, b, z, aux)
@@ -210,12 +210,12 @@ def nats(V: Array, b: Array, head: Head | None, z: Array, word: Array, aux: Any,
 
 
 def is_unnormalized(config: Any) -> bool:
-    """Return whether training takes scores for log-probabilities, without normalising them."""
+    """Return whether training treats scores as log-probabilities, without normalising them."""
     return config.objective == "nce"
 
 
 def log_normalizer(V: Array, b: Array, head: Head | None, z: Array) -> Array:
-    """Compute log Z of scores that training takes for log-probabilities, [B], nats.
+    """Compute log Z of scores that training treats as log-probabilities, [B], nats.
 
     Args:
         z: [B, D].
@@ -245,7 +245,7 @@ def codes(word_tree: Tree | None) -> Callable[[], tree.Codes | None]:
 
 
 def data(text: Any, words: NDArray[np.int32], config: Any, codes: tree.Codes | None = None) -> Any:
-    """Return a text with what its objective needs; words: the next words of each example, [N, ...], -1 for padding."""
+    """Return a text with what its objective needs; words: each example's next words, int32 [N, ...], -1 for padding."""
     if codes is not None:
         lengths = np.diff(np.asarray(codes.start))[np.maximum(words, 0)]
         return Data(text, costs=lengths.reshape(len(words), -1).sum(axis=1, dtype=np.int32), codes=codes)
@@ -259,12 +259,12 @@ def data(text: Any, words: NDArray[np.int32], config: Any, codes: tree.Codes | N
 
 
 def exact(config: Any) -> Any:
-    """Return the Config with which texts are scored: where noise is drawn in training, that of the softmax."""
+    """Return the Config by which texts are scored: that of the softmax, if training draws noise."""
     return replace(config, objective="softmax", learned_normalizer=False) if sampled.is_sampled(config) else config
 
 
 def costs(data: Data) -> NDArray[np.int32]:
-    """Return what each example costs, for `Ragged`."""
+    """Return the number of decisions of each example, int32 [N], for `Ragged`."""
     return np.asarray(data.costs)
 
 
@@ -272,10 +272,10 @@ def aux_of(data: Data, word: Array, number: Array, capacity: int) -> Any:
     """Return the auxiliary data of a minibatch: what its loss needs besides its next words.
 
     Args:
-        data: of `data`.
+        data: from `data`.
         word: next words, int32 [...], -1 for padding.
-        number: a number of each of them, by which its noise is drawn, int32 [...].
-        capacity: decisions on the paths of all next words; 0: as if all had the longest path.
+        number: indices of the next words, from which the keys of their noise are derived, int32 [...].
+        capacity: maximum number of decisions on the paths of all next words; 0: as if all paths were the longest.
     """
     if data.codes is not None:
         return tree.decisions(data.codes, jnp.maximum(word, 0).reshape(-1), capacity)
@@ -284,21 +284,21 @@ def aux_of(data: Data, word: Array, number: Array, capacity: int) -> Any:
 
 
 def with_noise(batch: Any, key: Array, fraction: Array, config: Any) -> Any:
-    """Draw the noise of a step: `Program.at_step`, for batches with `word`, int32 [...], and `aux`, of `aux_of`."""
+    """Draw the noise of a step, `Program.at_step`, for batches with `word`, int32 [...], and `aux` from `aux_of`."""
     return batch._replace(aux=sampled.draw(batch.aux, jnp.maximum(batch.word, 0), key, config))
 
 
 def row_ids(word: Array, aux: Any, config: Any) -> Array:
-    """Return the words, or nodes, whose vectors and biases a step reads that reads rows: int32 [n]."""
+    """Return the words, or nodes, whose rows a step reads, for objectives that read rows: int32 [n]."""
     return aux.node if config.objective == "tree" else sampled.row_ids(word, aux, config)
 
 
 def shared_rows(context: Array, ids: Array, config: Any) -> tuple[Array, Head | None]:
-    """Return the rows that a step reads of vectors that words have in contexts and output alike, and of the head.
+    """Return the rows that a step reads of vectors that contexts and output share, and of the head.
 
     Args:
         context: words of contexts, int32 [n].
-        ids: of `row_ids`.
+        ids: from `row_ids`.
     """
     if config.objective == "tree":
         return context, Head(V=ids)
@@ -306,12 +306,12 @@ def shared_rows(context: Array, ids: Array, config: Any) -> tuple[Array, Head | 
 
 
 def dense(config: Any) -> Head | None:
-    """Return that all of the head is read, for `Sparse.touched`."""
+    """Return the entry of the head in `Sparse.touched`: all of it is read."""
     return Head() if config.learned_normalizer else None
 
 
 class Work(NamedTuple):
-    """What the output takes for a next word: products of vectors, each of D numbers; rows of tables; in words."""
+    """What the output costs for a next word: products of vectors of D numbers; rows of tables; a formula for both."""
 
     products: float
     rows: float
@@ -319,7 +319,7 @@ class Work(NamedTuple):
 
 
 def work(config: Any, costs: Any) -> Work:
-    """Count the output's products and rows; costs: of `Ragged`, int [N], where words are in a tree."""
+    """Count the output's products and rows; costs: of `Ragged`, int [N], for a tree."""
     if config.objective == "tree":
         decisions = float(np.log2(config.num_words) if costs is None else np.mean(costs))
         return Work(decisions, decisions, "decisions")

@@ -1,7 +1,7 @@
 """Objectives that look at few words beside the next one: noise-contrastive estimation and importance sampling.
 
-Scores s(w) = z·v_w + b_w of the next word and of K words drawn as noise, from P_n, take the place of a softmax over
-the vocabulary, so that a step's cost does not grow with it. What is trained so is evaluated by the exact softmax.
+Scores s(w) = z·v_w + b_w of the next word and of K words drawn as noise, from P_n, take the place of a softmax over the
+vocabulary, so that a step's cost does not grow with it. A model trained in this way is evaluated by the exact softmax.
 
 Source: Gutmann and Hyvärinen 2010, Mnih and Teh 2012 (noise-contrastive estimation); Bengio and Senécal 2003, Jean et
 al. 2015 (importance sampling).
@@ -19,11 +19,11 @@ from jaxlm.objectives.noise import Noise
 
 
 class Source(NamedTuple):
-    """What a minibatch's noise is drawn from.
+    """What the noise of a minibatch is drawn from.
 
     Attributes:
-        noise: a distribution.
-        number: the number of each next word, int32 [...].
+        noise: a distribution over words.
+        number: int32 [...], an index for each next word, from which the key of its noise is derived.
     """
 
     noise: Noise
@@ -33,12 +33,12 @@ class Source(NamedTuple):
 class Drawn(NamedTuple):
     """The noise of a minibatch.
 
-    Noise that is drawn once for the minibatch is the same for all next words.
+    Shared noise is the same for all next words of the minibatch.
 
     Attributes:
         words: int32 [..., K].
-        log_p: [..., K], log P_n of them.
-        of_word: [...], log P_n of the next words.
+        log_p: float32 [..., K], their log P_n.
+        of_word: float32 [...], log P_n of the next words.
     """
 
     words: Array
@@ -72,7 +72,7 @@ def draw(source: Source, word: Array, key: Array, config: Any) -> Drawn:
 
 
 def row_ids(word: Array, drawn: Drawn, config: Any) -> Array:
-    """Return the words whose scores a minibatch reads: int32 [n], the next words, [B], then the noise, of [B, K]."""
+    """Return the words that a minibatch reads: int32 [n], the next words, [B], then noise: [B, K], or [K] if shared."""
     words = drawn.words[:1] if config.shared_noise else drawn.words
     return jnp.concatenate([word, words.reshape(-1)])
 
@@ -80,16 +80,16 @@ def row_ids(word: Array, drawn: Drawn, config: Any) -> Array:
 def loss(V: Array, b: Array, log_Z: Array | None, z: Array, word: Array, drawn: Drawn, config: Any) -> Array:
     """Compute the loss of ONE next word: the specification.
 
-    By noise-contrastive estimation it is -log σ(s(w) - log K P_n(w)) - Σ_k log σ(log K P_n(w_k) - s(w_k)), where
-    exp s(w) is taken for a probability, and log Z, 0 unless it is learned, is part of s (Mnih and Teh 2012, §3). By
-    importance sampling it is -s(w) + log(exp s(w) + 1/K Σ_k exp s(w_k) / P_n(w_k)), where the sum leaves out noise that
-    is the next word itself.
+    By noise-contrastive estimation it is -log σ(s(w) - log K P_n(w)) - Σ_k log σ(log K P_n(w_k) - s(w_k)), where exp
+    s(w) is treated as a probability, and -log Z, 0 unless learned, is part of s (Mnih and Teh 2012, §3). By importance
+    sampling it is -s(w) + log(exp s(w) + 1/K Σ_k exp s(w_k) / P_n(w_k)), where the sum leaves out noise words that
+    equal the next word.
 
     Args:
         V: vectors of words, [N_w, D].
         b: their biases, [N_w].
         log_Z: [], or None where it is not learned.
-        z: what they are multiplied by, [D].
+        z: the vector that predicts, [D].
         word: the next word, int32.
         drawn: its noise.
         config: of the model, with `output.Options`.
@@ -104,9 +104,14 @@ def batch_loss(
     """Sum over next words of weight * `loss`.
 
     Args:
-        V: [n, D], of the words of `row_ids`.
-        b: [n], likewise.
+        V: [n, D], vectors of the words of `row_ids`.
+        b: [n], their biases.
+        log_Z: scalar, or None.
         z: [B, D].
+        word: next words, int32 [B].
+        drawn: their noise.
+        weight: [B], 0 for padding.
+        config: of the model, including `output.Options`.
     """
     (B, K), of_next = drawn.words.shape, jnp.sum(z * V[: len(z)], axis=1) + b[: len(z)]
     V, b = V[B:], b[B:]

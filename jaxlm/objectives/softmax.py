@@ -1,18 +1,19 @@
 """The full softmax over the vocabulary, the costly part of every model that normalises over all words.
 
-For a minibatch, Eq. 3.17's normaliser needs a matrix [B, N_w] of exponentials, which is far larger than the
-model. Two things make it cheap. The gradient is computed with the value, while the exponentials are at hand, so
-that they are neither stored nor computed again. The minibatch is taken in blocks: on a CPU so small that their
-exponentials stay in the cache, if that leaves rows enough for a fast matrix product; elsewhere as large as memory
-allows. On a CPU biases and row sums are columns of matrix products, which spares passes over the exponentials;
-elsewhere a column more would be a whole tile more.
+For a minibatch, Eq. 3.17's normaliser needs a matrix [B, N_w] of exponentials, which is far larger than the model. Two
+things make it cheap. The gradient is computed with the value, while the exponentials are at hand, so that they are
+neither stored nor computed again. The minibatch is taken in blocks: on a CPU so small that their exponentials stay in
+the cache, if that leaves enough rows for a fast matrix product; elsewhere as large as memory allows. On a CPU, biases
+and row sums are columns of matrix products, which saves passes over the exponentials; elsewhere one more column would
+take a whole tile.
 
-Large vocabularies are taken on a CPU in chunks of words, with all examples at once, so that the temporaries do not grow
-with the vocabulary. The normaliser is found first, chunk by chunk (Milakov and Gimelshein 2018); the gradient then
+On a CPU, large vocabularies are processed in chunks of words, with all examples at once, so that the temporaries do not
+grow with the vocabulary. The normaliser is found first, chunk by chunk (Milakov and Gimelshein 2018); the gradient then
 computes each chunk's exponentials again. Elsewhere blocks are bounded by memory, and no exponential is computed twice.
 
-Where the compiler splits the words over devices, a block has so many examples as suit the words of one device, and some
-of every device that shares the minibatch; the words are not divided further, as parts of them would be gathered.
+Where the compiler splits the words over devices, the number of a block's examples suits the words of one device, and a
+block has examples of every device that shares the minibatch; the words are not divided further, as their parts would be
+gathered.
 """
 
 from collections.abc import Callable
@@ -25,9 +26,9 @@ from jax import Array, lax
 from jaxfit.devices.platform import block, parts, platform
 
 CACHE_ENTRIES = 2_500_000  # exponentials at a time on a CPU: 10 MB
-ROWS = 250  # or of so many examples, since each block reads all of R: fewer rows are slow with a large vocabulary
-CHUNKED = 100_000  # words; more are taken in chunks on a CPU
-CHUNK = 1024  # words of a chunk at least
+ROWS = 250  # minimum examples of a block on a CPU, since each block reads all of R
+CHUNKED = 100_000  # words of the largest vocabulary that a CPU does not process in chunks
+CHUNK = 1024  # minimum words of a chunk
 Carry = TypeVar("Carry")
 
 
@@ -64,7 +65,7 @@ def log_normalizer(R: Array, b: Array, r_hat: Array) -> Array:
 def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array) -> Array:
     """Compute Σ_i weight_i log Σ_j exp(r̂_iᵀr_j + b_j), in nats.
 
-    Its gradient costs two matrix products more and stores nothing of size B x N_w. The other arguments are as in
+    Its gradient costs two more matrix products, and stores no array of size B x N_w. The other arguments are as in
     `log_normalizer`.
 
     Args:
@@ -85,12 +86,12 @@ def nll(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
 
 
 def logit(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
-    """Compute r̂ᵀr_word + b_word of each example, [B]."""
+    """Compute r̂ᵀr_word + b_word of each example, [B]; arguments as in `nll`."""
     return jnp.sum(r_hat * R[word], axis=1) + b[word]
 
 
 def in_chunks(num_words: int) -> bool:
-    """Return whether the vocabulary is taken in chunks."""
+    """Return whether a vocabulary of this size is processed in chunks."""
     return num_words > CHUNKED and platform() == "cpu" and parts() == 1
 
 
@@ -158,10 +159,10 @@ def _sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array) -> Arra
 
 
 def varying_alike(*arrays: Array) -> list[Array]:
-    """Return the arrays, so that all vary over the axes of a user's `shard_map` over which any of them does.
+    """Return the arrays such that all vary over those axes of a user's `shard_map` over which any of them varies.
 
-    What is differentiated by hand, and what a loop carries, must agree in that; JAX adds up the gradients of
-    replicated parameters. Elsewhere they are as given.
+    The arguments of a custom gradient, and the values that a loop carries, must agree in this; JAX sums the gradients
+    of replicated parameters. Outside of `shard_map` the arrays are returned as given.
     """
 
     def axes(x: Array) -> frozenset[str]:

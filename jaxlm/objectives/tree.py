@@ -1,8 +1,8 @@
 """Words as leaves of a binary tree: a word's probability is the product of the decisions on its path from the root.
 
-At inner node v the path goes left with probability σ(z·q_v + b_v), so that a word costs as many products as its code
-is long, and the probabilities of all words sum to one. Each word has one code; for words with several there is the
-hierarchical log-bilinear model.
+At inner node v the path goes left with probability σ(z·q_v + b_v), so that a word costs as many products as its code is
+long, and the probabilities of all words sum to one. Each word has one code; the hierarchical log-bilinear model also
+takes words with several.
 
 Source: Morin and Bengio 2005; Mnih 2010, §4.3 (Eq. 4.4-4.5).
 """
@@ -28,7 +28,7 @@ class Codes:
         start: int32 [N_w + 1], word w's decisions are start[w] up to start[w + 1].
         turn: int32 [decisions], v + 1 where the code goes left at node v, -(v + 1) where right.
         children: of the tree, int32 [N_w - 1, 2].
-        longest: of the codes (static).
+        longest: length of the longest code (static).
     """
 
     start: Array
@@ -41,7 +41,7 @@ class Decisions(NamedTuple):
     """The decisions of a minibatch's next words, laid flat.
 
     Attributes:
-        owner: int32 [n], which next word.
+        owner: int32 [n], the index of the next word; the last one for padding.
         node: int32 [n], N_w for padding.
         sign: float32 [n], +1 left, -1 right, 0 for padding.
         children: of the tree, which the specification reads.
@@ -62,7 +62,7 @@ def codes(tree: Tree) -> Codes:
 
 
 def decisions(codes: Codes, word: Array, capacity: int) -> Decisions:
-    """Gather the decisions of next words, int32 [B], into `capacity` entries; 0: as if all codes were the longest."""
+    """Gather the decisions of next words, int32 [B], into `capacity` entries; 0: enough for the longest codes."""
     owner, place, real = spread(codes.start, word, max(1, capacity or len(word) * codes.longest))
     turn = jnp.where(real, codes.turn[place], 0)
     node = jnp.where(real, jnp.abs(turn) - 1, len(codes.start) - 1)
@@ -76,8 +76,8 @@ def nll(Q: Array, b: Array, z: Array, made: Decisions) -> Array:
     Args:
         Q: vectors of the nodes of `made`, [n, D].
         b: their biases, [n].
-        z: what they are multiplied by, [B, D].
-        made: of `decisions`.
+        z: the vectors that predict, [B, D].
+        made: from `decisions`.
     """
     logit = jnp.sum(Q * z[made.owner], axis=1) + b
     nats = jnp.where(made.sign == 0, 0.0, jax.nn.softplus(-made.sign * logit))  # -log σ(sign logit)

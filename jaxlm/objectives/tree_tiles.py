@@ -1,7 +1,7 @@
-"""Decisions on the paths of words in a tree, in tiles: what models share whose gradients are written out for speed.
+"""Decisions on the paths of words in a tree, in tiles, for models whose gradients are written out for speed.
 
-The decisions of each code are cut into tiles of `TILE`, the last one filled up with decisions of sign 0. A minibatch is
-a list of tiles, of static length.
+The decisions of each code are cut into tiles of `TILE`, the last one padded with decisions of sign 0. A minibatch is a
+list of tiles, of static length.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,8 @@ class Table(NamedTuple):
     Attributes:
         start: int32 [N_w + 1], word w has tiles start[w] up to start[w + 1].
         turn: int32 [tiles * TILE], v + 1 where the code goes left at node v, -(v + 1) where right, 0 beyond its end.
-            The last tile is no word's, and all 0. It is flat, as rows of TILE numbers would fill a TPU's rows of 128.
+            The last tile belongs to no word, and is 0. The array is flat, as a TPU would pad rows of TILE numbers to
+            128.
         code: int32 [tiles], the code that a tile belongs to, counted from its word's first; None where no word has
             several codes.
     """
@@ -52,7 +53,7 @@ class Tiles(NamedTuple):
 
 
 def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
-    """Cut the chosen entries of each code into tiles."""
+    """Cut the chosen entries, bool [entries], of each code into tiles."""
     number = np.concatenate([[0], np.cumsum(chosen)])[every.code_nodes]  # chosen entries before each code
     length = np.diff(number)
     tiles = -(-length // TILE)
@@ -74,8 +75,11 @@ def tiles(table: Table, word: Array, first_slot: Array, capacity: int, filler: i
     """Return the tiles of words, end to end.
 
     Args:
+        table: the tiles of all words.
         word: [B], the words.
         first_slot: int32 [B], the slot of each word's first code.
+        capacity: number of tiles, static.
+        filler: node of padding.
     """
     owner, position, real = spread(table.start, word, capacity)
     at = jnp.minimum(owner, word.shape[0] - 1)
@@ -98,7 +102,7 @@ def _rows(turn: Array, at: Array) -> Array:
 
 
 def decide(sign: Array, logit: Array) -> tuple[Array, Array]:
-    """Return Σ log σ(sign logit) of each tile, [T], and its negative's derivatives by logits; both of [T, TILE]."""
+    """Return Σ log σ(sign logit) of each tile, [T], and the derivatives of -Σ by the logits, like them [T, TILE]."""
     x = sign * logit
     small = jnp.exp(-jnp.abs(x))
     # a decision's log σ(x), and σ(-x): from one exponential (log1p costs twice as much as log)

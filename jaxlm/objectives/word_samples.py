@@ -1,8 +1,8 @@
 """Words drawn from a softmax over the vocabulary, many at a time, inside a compiled step.
 
-Drawing by inversion takes one uniform number for each draw, where the Gumbel-max trick takes one for each word. The
-sums up to each word, of which inversion finds the first above the uniform number, are taken in two stages: over pieces
-of the vocabulary, then over the words of the piece that was found.
+Drawing by inversion takes one uniform number for each draw, where the Gumbel-max trick takes one for each word.
+Inversion finds the first word whose cumulative sum is above the uniform number, in two stages: among pieces of the
+vocabulary, then among the words of the piece that was found.
 """
 
 from collections.abc import Callable
@@ -47,15 +47,15 @@ def draw(R: Array, b: Array, x: Array, uniform: Array) -> tuple[Array, Array]:
 
 
 def whole_pieces(b: Array) -> Array:
-    """Fill the words' biases up to whole pieces, with words that are never drawn."""
+    """Pad the words' biases, [N_w], to whole pieces, with words that are never drawn."""
     return jnp.pad(b, (0, -len(b) % PIECE), constant_values=NEVER)
 
 
 def inverted(weights: Array, uniform: Array) -> tuple[Array, Array]:
-    """Find the words that uniform numbers stand for.
+    """Find the words that uniform numbers select.
 
     Args:
-        weights: what probabilities are proportional to, [rows, words], of whole pieces.
+        weights: unnormalised probabilities, [rows, words], in whole pieces.
         uniform: [rows, K], in [0, 1).
 
     Returns:

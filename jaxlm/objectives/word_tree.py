@@ -1,4 +1,4 @@
-"""The tree over words of a model that is trained by the objective `tree`: its options, and how it is built or read."""
+"""The tree over words of a model with the objective `tree`: its options, and how it is built or read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ RULES = ("huffman", "random")
 
 @dataclass(frozen=True)
 class Options:
-    """Which tree the words are leaves of."""
+    """Which tree has the words as leaves."""
 
     tree: str = option(
         "huffman", "a Huffman tree, a random tree, or that of a file or of a model's folder; for --objective tree",
@@ -32,7 +32,7 @@ class Options:
 
 
 def needed(config: Mapping[str, Any]) -> bool:
-    """Return whether a model of this Config, given as a mapping, has a tree."""
+    """Return whether a model of this Config, a mapping, has a tree."""
     return config.get("objective") == "tree"
 
 

@@ -1,1 +1,1 @@
-"""DocNADE: documents as words each of which is predicted from those before it (Lauly et al. 2017, §2)."""
+"""DocNADE: each word of a document is predicted from the words before it (Lauly et al. 2017, §2)."""

@@ -2,8 +2,8 @@
 
     h_i = g(c + Σ_{k<i} W_{v_k}),    p(v_i | v_{<i}) by the decisions on the word's path in a binary tree
 
-Source: Lauly, Zheng, Allauzen and Larochelle 2017, §2 (Eq. 5-12), §6. Words are in an order that is drawn anew for each
-epoch. Rows of W are the words' vectors here, where they are the columns of the paper's W.
+Source: Lauly, Zheng, Allauzen and Larochelle 2017, §2 (Eq. 5-12), §6. The order of a document's words is drawn anew for
+each epoch. The words' vectors are the rows of W here, and the columns of W in the paper.
 """
 
 from collections.abc import Callable
@@ -57,8 +57,8 @@ class Params(NamedTuple):
     Attributes:
         W: [N_w, H], word vectors.
         c: [H], hidden biases.
-        V: [N_w - 1, H], vectors of nodes.
-        b: [N_w - 1], biases of nodes.
+        V: [N_w - 1, H], vectors of the tree's nodes.
+        b: [N_w - 1], biases of the tree's nodes.
     """
 
     W: Array
@@ -68,7 +68,13 @@ class Params(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Documents in an order, the tiles of decisions on the paths of the words of each, [documents], those of words."""
+    """Documents, with the decisions on the paths of their words in tiles.
+
+    Attributes:
+        documents: the documents, in an order of their words.
+        tiles: int32 [documents], the number of tiles of each document.
+        table: the tiles of all words.
+    """
 
     documents: Ordered
     tiles: Any
@@ -76,16 +82,20 @@ class Data(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A minibatch of documents: their words, and the decisions on their paths, in tiles each of which is a word's."""
+    """A minibatch of documents: their words, and the decisions on the words' paths, in tiles of one word each."""
 
     words: Words
     tiles: Tiles
 
 
 def init(key: Array, config: Config, counts: Any, tree: Tree) -> Params:
-    """Draw small Gaussians; biases b give words the base rates of the training documents, counts [N_w]; c is 0.
+    """Draw small Gaussians; biases b give words their base rates; c is 0.
 
     Differs: the paper does not state its initial parameters.
+
+    Args:
+        counts: [N_w], of the training documents.
+        tree: over the words.
     """
     key_W, key_V = jax.random.split(key)
     return Params(
@@ -97,7 +107,7 @@ def init(key: Array, config: Config, counts: Any, tree: Tree) -> Params:
 
 
 def texts(config: Config, eos: int, tree: Tree) -> Callable[[Documents], Data]:
-    """Return a function from documents to `Data`, of those that have words."""
+    """Return a function from documents to the `Data` of those that have words."""
 
     @cache
     def table() -> Table:
@@ -124,7 +134,7 @@ def num_documents(data: Data) -> int:
 
 
 def costs(data: Data) -> NDArray[np.int64]:
-    """Return the words of each document, and the tiles of their decisions: int64 [documents, 2]."""
+    """Return the number of words of each document, and of the tiles of their decisions: int64 [documents, 2]."""
     return np.stack([ordered.lengths(data.documents), np.asarray(data.tiles)], axis=1)
 
 
@@ -133,7 +143,7 @@ def gather(data: Data, index: Array, capacity: tuple[int, int], config: Config) 
 
     Args:
         index: int32 [B], the documents.
-        capacity: of words, of tiles.
+        capacity: maximum numbers of words and of tiles.
     """
     words = ordered.gather(data.documents, index, capacity[0], config.num_words)
     none = jnp.zeros_like(words.word)  # each word has one code
@@ -166,13 +176,13 @@ def hidden(W: Array, c: Array, words: Words, config: Config) -> Array:
     """Compute h_i of each word of a minibatch, [n, H] (Eq. 7).
 
     Args:
-        W: [n, H], the rows of its words.
+        W: [n, H], vectors of the minibatch's words.
     """
     return _computed_once(lambda total: G[config.activation](c[None] + total), running_sums(W, words.owner))
 
 
 def _computed_once(function: Callable[[Array], Array], x: Array) -> Array:
-    """Apply a function to rows, on a CPU in a loop over blocks: XLA would fuse it into each decision that reads it."""
+    """Apply a function to rows; on a CPU in a loop over blocks, as XLA would compute it again for each decision."""
     if platform() != "cpu" or len(x) < BLOCKS:
         return function(x)
     padded = jnp.pad(x, ((0, -len(x) % BLOCKS), (0, 0))).reshape(BLOCKS, -1, x.shape[1])
@@ -180,7 +190,7 @@ def _computed_once(function: Callable[[Array], Array], x: Array) -> Array:
 
 
 def per_document(of_tiles: Array, batch: Batch) -> Array:
-    """Sum what tiles of decisions cost, [T], over each document: [B]."""
+    """Sum the losses of tiles of decisions, [T], over each document: [B]."""
     owner = batch.words.owner[batch.tiles.owner]
     return jax.ops.segment_sum(of_tiles, owner, len(batch.words.length), indices_are_sorted=True)
 
@@ -208,7 +218,7 @@ def touched(batch: Batch, config: Config) -> Params:
 
 
 def _forward(weights: Any, batch: Batch, config: Config) -> tuple[Array, Array, Array]:
-    """Compute the nats of documents, [B], h_i of words, [n, H], and the derivatives by logits, [T, TILE].
+    """Compute the loss of documents in nats, [B], h_i of words, [n, H], and the derivatives by the logits, [T, TILE].
 
     Args:
         weights: `Weights` of each parameter.
@@ -223,10 +233,10 @@ def _forward(weights: Any, batch: Batch, config: Config) -> tuple[Array, Array, 
 
 
 def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics, Any]:
-    """Compute `batch_loss` and its gradient, in parts: no array of [decisions, H] is held.
+    """Compute `batch_loss` and its gradient, in parts, without an array of [decisions, H].
 
-    With s_j the derivative by the logit of decision j, V_j·h_i + b_j, that by h_i is Σ_j s_j V_j, and that by W_{v_k}
-    the sum over the later words of the document of what h_i passes on.
+    With s_j the derivative by the logit of decision j, V_j·h_i + b_j, the derivative by h_i is Σ_j s_j V_j, and that by
+    W_{v_k} is the sum of the derivatives by the inputs of h_i over the later words i of the document.
     """
     nats, h, slope = _forward(weights, batch, config)
     node, _, _, owner = batch.tiles
@@ -250,9 +260,9 @@ def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Con
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -1/D log p(v) of each document, [B], in nats.
 
-    Tiles of decisions are taken in blocks, each of which goes on with the sum of the vectors of its first document's
-    words so far, so that memory grows neither with a document's length nor with the minibatch. Each tile has a hidden
-    layer: a word's vector is added behind the last one of its tiles.
+    Tiles of decisions are taken in blocks, each of which continues the sum of the vectors of its first document's words
+    so far, so that memory grows neither with a document's length nor with the minibatch. The hidden layer is computed
+    for each tile; a word's vector is added to the sum after the word's last tile.
     """
     (document, word, length), (node, sign, _, owner) = batch.words, batch.tiles
     number = len(owner)
@@ -298,8 +308,8 @@ def cost(config: Config, costs: Any) -> Cost:
     return Cost(PRODUCT * decisions * config.num_hidden, numbers, numbers, formula)
 
 
-# Differs: the paper states stochastic gradient descent, without rate or minibatch, early stopping and 50 hidden units,
-# whose function it tells for DeepDocNADE alone; rate and minibatch of "thesis" are ours.
+# Differs: the paper states stochastic gradient descent (no rate or minibatch), early stopping and 50 hidden units; it
+# states the function of the units only for DeepDocNADE. The rate and minibatch of "thesis" are ours.
 # "tuned" was chosen by validation on 20 Newsgroups (2,000 words, counts replaced by their logarithms): document
 # perplexity 903 there, over one order of the words, first seed (docs/fidelity.md has what else was tried).
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {

@@ -26,7 +26,7 @@ from jaxlm.trees.paths import Tree
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """Which tree the words are leaves of."""
+    """Which tree has the words as leaves."""
 
     tree: str = option("random", "how words are split, or a tree file", metavar=f"{'|'.join(RULES)}|FILE", first=True)
     bootstrap: str | None = option(
@@ -38,7 +38,7 @@ class TreeOptions:
 
 
 def check(options: TreeOptions) -> None:
-    """Raise a UserError for a tree that is neither a rule nor a file, and for a bootstrap that no rule takes."""
+    """Raise a UserError for a tree that is neither a rule nor a file, or for a bootstrap that the rule does not use."""
     if options.bootstrap is not None and options.tree not in LEARNED:
         raise UserError("--bootstrap is for learning a tree", f"--tree {options.tree}", "leave one out")
     if options.bootstrap is not None:  # before the documents, which may be many
@@ -48,7 +48,7 @@ def check(options: TreeOptions) -> None:
 
 
 def origin(options: TreeOptions) -> dict[str, Any]:
-    """Return what determines a tree that is built, besides corpus and seed; {} for one from a file."""
+    """Return what determines a tree that is built, apart from corpus and seed; {} for one from a file."""
     if options.tree not in RULES:
         return {}
     bootstrap = None if options.bootstrap is None else fingerprint(Path(options.bootstrap))
@@ -56,7 +56,7 @@ def origin(options: TreeOptions) -> dict[str, Any]:
 
 
 def first_stage(options: TreeOptions) -> TreeOptions | None:
-    """Return the tree of the model that this tree is learned from: a random one."""
+    """Return the tree options of the model from which this tree is learned: a random tree; None if there is none."""
     return TreeOptions("random") if options.tree in LEARNED and options.bootstrap is None else None
 
 
@@ -75,9 +75,9 @@ def build(corpus: DocumentCorpus, options: TreeOptions, counts: np.ndarray, key:
 
 
 def word_features(corpus: DocumentCorpus, counts: np.ndarray, bootstrap: Path) -> np.ndarray:
-    """Average the representations of the documents in which a word occurs, as often as it does: [N_w, H].
+    """Return the mean representation of the documents that a word occurs in, weighted by its counts: [N_w, H].
 
-    They take the place of the predicted feature vectors that the thesis averages over the contexts of a word (§4.4).
+    It takes the place of the predicted feature vectors that the thesis averages over the contexts of a word (§4.4).
     """
     model = load(bootstrap)
     if TREE not in model.record.structures or model.vocabulary.words != corpus.vocabulary.words:

@@ -1,7 +1,4 @@
-"""A text in documents, groups of its consecutive lines, and minibatches of them.
-
-config: of DocNADE-LM (`jaxlm.models.docnade_lm.model`).
-"""
+"""A text divided into documents, which are groups of consecutive lines, and minibatches of them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,13 +16,14 @@ from jaxlm.trees.paths import Tree
 
 
 class Grouped(NamedTuple):
-    """A text in documents: document i has the events start[i] … start[i + 1] - 1.
+    """A text divided into documents: document i has the events start[i] … start[i + 1] - 1.
 
     Texts of similar length share a compiled program, as those of `Text` do.
 
     Attributes:
-        start: int32 [capacity], at least documents + 1; what follows are empty documents.
-        documents: int32 scalar.
+        text: the events.
+        start: int32 [capacity], at least documents + 1 entries; those that follow are of empty documents.
+        documents: int32 scalar, the number of documents.
     """
 
     text: Text
@@ -40,9 +38,9 @@ class Batch(NamedTuple):
         context: int32 [n, c], the words before each event, oldest first.
         word: int32 [n], -1 for padding.
         owner: int32 [n], the event's document within the minibatch, B for padding.
-        earlier: int32 [n], the number of words of the document before the event.
-        length: int32 [B], events of each document.
-        aux: auxiliary data of the objective (`jaxlm.objectives.output.aux_of`).
+        earlier: int32 [n], the number of events before it in its document.
+        length: int32 [B], the number of events of each document.
+        aux: auxiliary data for the objective (`jaxlm.objectives.output.aux_of`).
     """
 
     context: Array
@@ -57,7 +55,9 @@ def texts(config: Any, eos: int, tree: Tree | None = None) -> Callable[[np.ndarr
     """Return a function from ids, int32 [events], to a text in documents.
 
     Args:
-        tree: where there is one.
+        config: of the model (`jaxlm.models.docnade_lm.model`).
+        eos: id of the line end.
+        tree: the model's tree, if any.
     """
     codes = output.codes(tree)
 

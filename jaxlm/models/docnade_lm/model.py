@@ -1,12 +1,12 @@
-"""The DocNADE language model: an n-gram network that also reads the mean of vectors of all earlier words of a document.
+"""The DocNADE language model: an n-gram network that also reads the mean vector of all earlier words of a document.
 
     h_i = g(b + h_i^DN + h_i^LM),    h_i^DN = 1/(i-1) Σ_{k<i} W^DN_{v_k},    h_i^LM = Σ_{k=1}^{n-1} U_k W^LM_{v_{i-k}}
 
 Without h^DN it is the NPLM (`jaxlm.models.nplm`), in whose notation W^LM is R, the U_k are side by side in H, and b is
-d; its U and b are of the output, and g is tanh. A document is a group of consecutive lines of the text, whose line ends
-are words like others. The first word of a document has no earlier ones: h^DN is zero there.
+d; the NPLM's U and b are those of the output, and g is tanh. A document is a group of consecutive lines of the text,
+whose line ends count as words. For the first word of a document, h^DN is zero.
 
-Differs: the n-gram's context runs on across the borders of documents, as it does across lines for every model; with
+Differs: the n-gram's context continues across documents, as it does across lines in all models; with
 `--no-context-across-lines` it begins afresh at each line.
 
 Source: Lauly, Zheng, Allauzen and Larochelle 2017, §4 (Eq. 19-21), §7.
@@ -49,7 +49,7 @@ DOCUMENTS, EVENTS = 64, 1 << 14  # of a text that are scored at a time: at most,
 
 @dataclass(frozen=True)
 class Config(nplm.Config):
-    """What shapes the program; all but the documents as of the NPLM."""
+    """What shapes the program; all but `group_lines` as for the NPLM."""
 
     num_features: int = option(100, "feature vector dimensionality", "features")
     group_lines: int = option(5, "consecutive lines that make a document", "lines", first=True)
@@ -73,13 +73,13 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, counts: ArrayLike, tree: Tree | None = None) -> Params:
-    """Draw the parameters before training: those of the NPLM; documents begin without an effect.
+    """Draw the parameters before training: those of the NPLM, and W of zero, so that documents have no effect at first.
 
     Differs: the paper does not state its initial parameters.
 
     Args:
         counts: [N_w], of the training text.
-        tree: where there is one.
+        tree: the model's tree, if any.
     """
     plain = nplm.init(key, config, counts, tree)
     return Params(W=jnp.zeros((config.num_words, config.num_hidden)), **plain._asdict())
@@ -96,7 +96,7 @@ def loss(
         words: int32 [D].
         key: of dropout; None: nothing is dropped.
         config: of the model.
-        children: of the tree, where there is one.
+        children: of the tree, if any.
     """
 
     def of_word(i: Array) -> Array:
@@ -116,7 +116,7 @@ def log_prob(params: Params, context: Array, document: Array, config: Config, ch
         context: int32 [c], oldest first.
         document: h_i^DN, [N_h].
         config: of the model.
-        children: of the tree, where there is one.
+        children: of the tree, if any.
     """
     z = last_layer(params, vectors_of(params.R, context), document, None, config)
     return output.log_prob(params.U, params.b, params.head, z, config, children)
@@ -124,7 +124,7 @@ def log_prob(params: Params, context: Array, document: Array, config: Config, ch
 
 @jax.named_scope("prediction")
 def last_layer(params: Params, vectors: Array, document: Array, key: Array | None, config: Config) -> Array:
-    """Compute h_i for ONE event (Eq. 19): that of the NPLM with biases b + h_i^DN.
+    """Compute h_i for ONE event (Eq. 19): the last layer of the NPLM with the biases b + h_i^DN.
 
     Args:
         params: of the model.
@@ -162,7 +162,7 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
     """Sum over the minibatch of weight * `loss`.
 
     Args:
-        params: of the model; with an objective that reads rows, `Gathered`.
+        params: of the model; `Gathered` for an objective that reads rows.
         weight: [B], 0 for padding.
         keys: [B], one for each document.
     """
@@ -177,20 +177,20 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
+    """Return the rows that a step reads, int32 [k] of each table, for an objective that reads rows."""
     word = jnp.maximum(batch.word, 0)
     ids = output.row_ids(word, batch.aux, config)
     return Params(R=batch.context.reshape(-1), W=word, U=ids, b=ids, head=output.dense(config), H=None, d=None)  # type: ignore[arg-type]
 
 
 def event_nats(params: Params, batch: Batch, config: Config) -> Array:
-    """Compute -log P of each event of a minibatch, [n], in nats, no dropout; 0 for padding."""
+    """Compute -log P of each event of a minibatch, [n], in nats, without dropout; 0 for padding."""
     word, z = jnp.maximum(batch.word, 0), _of_batch(params, batch, config)
     return jnp.where(batch.word >= 0, output.nats(params.U, params.b, params.head, z, word, batch.aux, config), 0.0)
 
 
 def event_normalizers(params: Params, batch: Batch, config: Config) -> Array:
-    """Compute log Z of the scores before each event, [n], in nats, no dropout."""
+    """Compute log Z of the scores before each event, [n], in nats, without dropout."""
     return output.log_normalizer(params.U, params.b, params.head, _of_batch(params, batch, config))
 
 
@@ -200,7 +200,7 @@ def _of_batch(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
-    """Compute -log p(v) of each document, [B], in nats, no dropout."""
+    """Compute -log p(v) of each document, [B], in nats, without dropout."""
     of_events = event_nats(params, batch, config)
     return jax.ops.segment_sum(of_events, batch.owner, len(batch.length), indices_are_sorted=True)
 
@@ -215,7 +215,7 @@ def program(config: Config) -> Program:
 
 
 def of_history(model: Model, history: np.ndarray) -> np.ndarray:
-    """Compute log P of every word after a history, int32 [n], of one line, the document's first: [N_w], nats."""
+    """Compute log P of every word after a history, int32 [n], of a document's first line: [N_w], nats."""
     config, eos = model.config, model.vocabulary.eos
     before = np.full(config.context_size - 1, NO_WORD if config.across_lines else eos)
     padded = np.concatenate([before, [eos], history]).astype(np.int32)

@@ -1,1 +1,1 @@
-"""Recurrent language models: one network, and the models that it makes of three cells."""
+"""Recurrent language models: one network, and models that use it with three kinds of cells."""

@@ -1,7 +1,7 @@
-"""The GRU: cells whose gates mix the state before with a new one.
+"""The GRU: cells whose gates mix the previous state with a new one.
 
-Source: Cho et al. 2014, in whose first version the reset gate multiplies U h, the product of the state and its weights,
-as here; in later ones, and in Chung et al. 2014, it multiplies h.
+Source: Cho et al. 2014, in whose first version the reset gate multiplies U h, the product of the weights and the state,
+as here; in later versions, and in Chung et al. 2014, it multiplies h.
 """
 
 from dataclasses import dataclass
@@ -24,11 +24,12 @@ def module(num_hidden: int) -> Any:
 
 
 def step(state: Array, inputs: Array, products: Array) -> Array:
-    """Compute the units after an event, [B, N_h].
+    """Compute the hidden units after an event, [B, N_h].
 
     Args:
-        inputs: [B, 3 N_h].
-        products: [B, 3 N_h].
+        state: hidden units, [B, N_h], before it.
+        inputs: products of the gates with the layer's input, [B, 3 N_h].
+        products: products of the gates with the state, [B, 3 N_h].
     """
     (r, z, n), (of_r, of_z, of_n) = (jnp.split(x, 3, axis=1) for x in (inputs, products))
     new = jnp.tanh(n + jax.nn.sigmoid(r + of_r) * of_n)

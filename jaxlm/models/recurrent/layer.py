@@ -14,11 +14,11 @@ State = Any  # of a cell: as flax has it, with the hidden units in the last arra
 
 @dataclass(frozen=True)
 class Cell:
-    """What the network needs to know of a cell.
+    """What the network needs to know about a cell.
 
     Attributes:
         module: number of units -> the flax module.
-        gates: names of its products; flax has the parameters of gate x as "ix", of the input, and "hx", of the state.
+        gates: names of its gates; flax names the parameters of gate x "ix" for the input and "hx" for the state.
         step: (state, products of the input, products of the state, each [B, gates N_h]) -> the new state.
     """
 
@@ -33,17 +33,17 @@ def layer(
 ) -> tuple[Array, State]:
     """Run a layer over the events of a minibatch.
 
-    Its gradient by W is one product over all events, where differentiating the loop would add up one for each.
+    Its gradient by W is one product over all events; differentiating the loop would add up a product for each event.
 
     Args:
-        cell: of the layer.
-        inputs: products of the layer's inputs, [T, B, gates N_h].
-        W: weights of the state, [N_h, gates N_h].
-        bias: [gates N_h].
+        cell: kind of the layer's cells.
+        inputs: products of the gates with the layer's inputs, [T, B, gates N_h].
+        W: weights of the gates for the state, [N_h, gates N_h].
+        bias: [gates N_h], added to the products with the state.
         state: before the first event, [B, …].
-        real: bool [T, B], events of the text.
-        fresh: bool [T, B], events before which the state begins anew.
-        kept: factors of the units that W reads, [B, N_h]; None: all are read.
+        real: bool [T, B], which events are of the text; the others leave the state as it is.
+        fresh: bool [T, B], events before which the state is reset to zero.
+        kept: dropout masks of the units that W reads, [B, N_h]; None: no dropout.
 
     Returns:
         The hidden units, [T, B, N_h], and the state after the last event.

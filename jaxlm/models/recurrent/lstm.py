@@ -26,8 +26,9 @@ def step(state: tuple[Array, Array], inputs: Array, products: Array) -> tuple[Ar
     """Compute the memory and the units after an event, [B, N_h] each.
 
     Args:
-        inputs: [B, 4 N_h].
-        products: [B, 4 N_h].
+        state: memory and hidden units, [B, N_h] each, before it.
+        inputs: products of the gates with the layer's input, [B, 4 N_h].
+        products: products of the gates with the state, [B, 4 N_h].
     """
     c, _ = state
     i, f, g, o = jnp.split(inputs + products, 4, axis=1)

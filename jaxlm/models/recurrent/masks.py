@@ -1,6 +1,7 @@
 """Masks of dropout in recurrent networks: of words, features, each layer's units, and what it reads of its own state.
 
-Each is drawn once for a window, and equal for all of its events; a word is dropped wherever it is in the window.
+Each is drawn once for a window, and is the same for all of its events; a word is dropped wherever it occurs in the
+window.
 
 Source: Gal and Ghahramani 2016, "A theoretically grounded application of dropout in recurrent neural networks".
 """
@@ -19,12 +20,12 @@ WORDS = 1  # folded into the features' key for the words that are dropped
 
 
 class Masks(NamedTuple):
-    """Factors of a window.
+    """The dropout masks of a window.
 
     Attributes:
         features: [N_f], of the features.
-        units: [layers, N_h], of each layer's units, as what follows the layer reads them.
-        states: [layers, N_h], likewise, as the layer itself reads them at the next event.
+        units: [layers, N_h], of each layer's units, as the next layer reads them.
+        states: [layers, N_h], of each layer's units, as the layer itself reads them at the next event.
     """
 
     features: Array
@@ -33,9 +34,10 @@ class Masks(NamedTuple):
 
 
 def draw_masks(key: Array | None, config: Any) -> Masks:
-    """Draw what is dropped in a window; without a key, nothing.
+    """Draw the masks of a window; without a key, nothing is dropped.
 
     Args:
+        key: of the window.
         config: of the network.
     """
     number = 1 + config.num_layers
@@ -50,7 +52,7 @@ def draw_masks(key: Array | None, config: Any) -> Masks:
 
 
 def word_mask(key: Array | None, before: Array, config: Any) -> Array:
-    """Return the factors of a window's feature vectors, those of the words `before`, int32 [...]: 0 where dropped."""
+    """Return the factors of the feature vectors of a window's words `before`, int32 [...]: 0 for dropped words."""
     if key is None:
         return jnp.ones(before.shape)
     of_features, *_ = jax.random.split(key, 1 + config.num_layers)
@@ -59,6 +61,6 @@ def word_mask(key: Array | None, before: Array, config: Any) -> Array:
 
 
 def mask_state(p: Any, kept: Array, config: Any) -> Any:
-    """Return a cell's parameters, by which it reads its units times `kept`, [N_h], at the next event."""
+    """Return a cell's parameters such that it reads its units times `kept`, [N_h], at the next event."""
     of_state = {name: p[name] for name in (f"h{gate}" for gate in config.cell.gates)}
     return {**p, **{name: {**each, "kernel": kept[:, None] * each["kernel"]} for name, each in of_state.items()}}

@@ -1,11 +1,11 @@
 """Recurrent language models: layers of cells read the text word by word, and a softmax predicts the next word.
 
-An example is a window of consecutive events, through which gradients flow (truncated backpropagation through time);
-the cells' state is carried from each window to the next. What is dropped in training is drawn once for each window,
-and equal for all of its events (Gal and Ghahramani 2016), which a key for each example gives.
+An example is a window of consecutive events, through which gradients flow (truncated backpropagation through time); the
+state of the cells is carried from each window to the next. Dropout masks are drawn once for each window, by its key,
+and are the same for all of its events (Gal and Ghahramani 2016).
 
-The cells are flax's, and so are their parameters. In the specification they are applied as flax has them; for a
-minibatch, products that do not wait for the state before are taken out of the loop over events.
+The cells and their parameters are those of flax. In the specification, flax applies them; for a minibatch, products
+that do not depend on the previous state are taken out of the loop over events.
 
 Source: Mikolov et al. 2010; Hochreiter and Schmidhuber 1997; Cho et al. 2014; Mirowski 2014.
 """
@@ -77,8 +77,8 @@ class Params(NamedTuple):
         R: [N_w, N_f], word vectors.
         cells: flax's parameters of each layer.
         U: [N_w, N_h], or None if tied. With a tree its rows, and those of b, are of the tree's N_w - 1 nodes.
-        b: [N_w].
-        head: of `output.init`.
+        b: [N_w], word biases.
+        head: from `output.init`.
     """
 
     R: Array
@@ -89,7 +89,7 @@ class Params(NamedTuple):
 
 
 def touched(batch: Windows, config: Config) -> Params:
-    """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
+    """Return the rows that a step reads, int32 [k] of each table, for an objective that reads rows."""
     like = jax.eval_shape(lambda: _init_cells(jax.random.split(jax.random.key(0), config.num_layers), config))
     words = output.row_ids(*_flat(batch, config), config)
     R = batch.before.reshape(-1)
@@ -100,7 +100,7 @@ def touched(batch: Windows, config: Config) -> Params:
 
 
 def _flat(batch: Windows, config: Config) -> tuple[Array, Any]:
-    """Return the words of all events, int32 [B T], and their noise if there is some; after the end they are word 0."""
+    """Return the words of all events, int32 [B T], and their noise, if any; past the text's end they are word 0."""
     aux = batch.aux
     if sampled.is_sampled(config):
         aux = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), aux)
@@ -108,11 +108,11 @@ def _flat(batch: Windows, config: Config) -> tuple[Array, Any]:
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array, structure: Tree | Topics | None = None) -> Params:
-    """Return parameters before training: small Gaussians, flax's for the cells, and biases that give the base rates.
+    """Draw the parameters before training: small Gaussians, flax's for the cells, and biases that give the base rates.
 
     Args:
         counts: [N_w], of the training text.
-        structure: that of the model, where there is one.
+        structure: the model's tree or topics, if any.
     """
     key_R, key_U, key_head, *of_cells = jax.random.split(key, 3 + config.num_layers)
     N_h, scale = config.num_hidden, config.init_scale
@@ -142,11 +142,11 @@ def start(config: Config) -> tuple[State, ...]:
 def loss(params: Params, example: Carried, key: Array | None, config: Config) -> tuple[Array, tuple[State, ...]]:
     """Compute Σ -log P(w_t | w_1 … w_{t-1}) of ONE window in nats, and the state after it: the specification.
 
-    With an objective that draws noise, it is the sum of its losses.
+    For an objective that draws noise, it is the sum of that objective's losses.
     """
     cell, dropped = config.cell.module(config.num_hidden), draw_masks(key, config)
     windows, whole = example.batch, None
-    if not sampled.is_sampled(config):  # what else an objective needs is not of single events
+    if not sampled.is_sampled(config):  # other auxiliary data are not those of single events
         windows, whole = windows._replace(aux=None), windows.aux
 
     def event(states: tuple[State, ...], given: Windows) -> tuple[tuple[State, ...], Array]:
@@ -167,7 +167,7 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
 
 
 def vectors_of(params: Params) -> Array:
-    """Return the vectors of words in the softmax, [N_w, N_h]; with a tree those of its nodes, [N_w - 1, N_h]."""
+    """Return the output vectors of words, [N_w, N_h]; with a tree those of its nodes, [N_w - 1, N_h]."""
     return params.R if params.U is None else params.U
 
 
@@ -177,14 +177,14 @@ def hidden(
     """Run the layers over the windows of a minibatch.
 
     Args:
-        params: of the model; only the cells' are read.
+        params: of the model; only those of the cells are read.
         vectors: feature vectors of the words before, [B, T, N_f].
         given: windows, [B, T], and the states before them, [B, …].
-        keys: of what is dropped, key[B]; None: nothing is.
+        keys: of dropout, key[B]; None: nothing is dropped.
         config: of the model.
 
     Returns:
-        What the softmax reads of each event, [B, T, N_h], and the states after the windows.
+        What the output reads at each event, [B, T, N_h], and the states after the windows.
     """
     windows, states = given
     dropped = None if keys is None else jax.vmap(draw_masks, (0, None))(keys, config)
@@ -220,7 +220,7 @@ def batch_loss(
     """Sum over the minibatch of weight * `loss`, and the new states.
 
     Args:
-        params: of the model; with an objective that reads rows, `Gathered`.
+        params: of the model; `Gathered` for an objective that reads rows.
         weight: [B], 0 for padding.
         keys: [B], one for each window.
     """
@@ -238,7 +238,7 @@ def batch_loss(
 
 
 def score(params: Params, given: Carried, config: Config) -> tuple[Array, tuple[State, ...]]:
-    """Compute Σ -log P of each window's events, [B], in nats, no dropout, and the new states."""
+    """Compute Σ -log P of each window's events, [B], in nats, without dropout, and the new states."""
     nats, states = event_nats(params, given, config)
     return jnp.sum(nats, axis=1), states
 
@@ -249,7 +249,7 @@ def event_nats(
     """Compute -log P of each event of windows, [B, T], in nats, 0 after the text's end, and the new states.
 
     Args:
-        normalizers: compute log Z of the scores before each event instead.
+        normalizers: whether to compute log Z of the scores before each event instead.
     """
     x, states = hidden(params, params.R[given.batch.before], given, None, config)
     word, z, V = given.batch.word, x.reshape(-1, config.num_hidden), vectors_of(params)

@@ -33,7 +33,7 @@ class State(NamedTuple):
     """What is carried from word to word.
 
     Attributes:
-        layers: the layers' states, [1, N_h] each.
+        layers: state of each layer: arrays [1, N_h].
         recent: int32 [at most `topic_window`], the last words read, from which the next mixture of topics is inferred.
     """
 
@@ -50,7 +50,7 @@ def _scored(params: Params, windows: Windows, states: Any, config: Config, norma
 def _predicted(
     params: Params, windows: Windows, states: Any, last: Array, config: Config, children: Array | None
 ) -> tuple[Any, Array]:
-    """Read the events of one window, [1, T], to its end; returns the states and log P of every word at event `last`.
+    """Read the events of one window, [1, T]; return the states after it, and log P of every word at event `last`.
 
     Args:
         children: of the tree, if any.
@@ -94,8 +94,8 @@ def _read(model: Model, windows: Windows, states: Any, last: int, config: Config
 
 
 def begin(model: Model, history: np.ndarray) -> tuple[State, np.ndarray]:
-    """Read a history, int32 [n]; returns the state after it, and log P of every word that may follow, [N_w], nats."""
-    ids = np.append(history, model.vocabulary.eos).astype(np.int32)  # the last word is not read
+    """Read a history, int32 [n]; return the state after it, and log P of every word that may follow, [N_w], nats."""
+    ids = np.append(history, model.vocabulary.eos).astype(np.int32)  # this last id only completes the window
     config = _scoring(model.config, capacity_step(len(ids)), True)  # compiled for few lengths
     windows = gather(model.texts(config)(ids), jnp.array([0]), 0, config)
     layers, log_p = _read(model, windows, _one_stream(config), len(history), config)
@@ -103,7 +103,7 @@ def begin(model: Model, history: np.ndarray) -> tuple[State, np.ndarray]:
 
 
 def advance(model: Model, state: State, word: int) -> tuple[State, np.ndarray]:
-    """Read one more word; returns as `begin`."""
+    """Read one more word; return the same as `begin`."""
     config, eos, topics = _scoring(model.config, 1, True), model.vocabulary.eos, None
     ids = np.append(state.recent, np.int32(word))
     before = ids[None, -1:]

@@ -22,11 +22,12 @@ def module(num_hidden: int) -> Any:
 
 
 def step(state: Array, inputs: Array, products: Array) -> Array:
-    """Compute the units after an event, [B, N_h].
+    """Compute the hidden units after an event, [B, N_h].
 
     Args:
-        inputs: [B, N_h].
-        products: [B, N_h].
+        state: hidden units, [B, N_h], before it.
+        inputs: products of the gates with the layer's input, [B, N_h].
+        products: products of the gates with the state, [B, N_h].
     """
     return jax.nn.sigmoid(inputs + products)
 

@@ -14,14 +14,14 @@ from jaxlm.trees.paths import Tree
 
 
 class Windows(NamedTuple):
-    """A text in windows; after its end the word is -1.
+    """A text in windows; past its end the word is -1.
 
     Attributes:
-        before: [N, T], the word before each event.
-        word: [N, T], the word itself.
-        first: [N, T], whether a line begins with it.
-        aux: of a minibatch, auxiliary data of its objective (`output.aux_of`).
-        topics: of models that have them, the mixture of topics before each event, [N, T, K].
+        before: int32 [N, T], the word before each event.
+        word: int32 [N, T], the event itself.
+        first: bool [N, T], whether a line begins with the event.
+        aux: auxiliary data of a minibatch for the objective (`output.aux_of`).
+        topics: float32 [N, T, K], the mixture of topics before each event, for models with topics.
     """
 
     before: Array
@@ -37,7 +37,7 @@ def texts(
     """Return a function from ids, int32 [events], to their windows; before the text there is a line end.
 
     Args:
-        structure: that of the model, where it has one.
+        structure: the model's tree or topics, if any.
     """
     codes = output.codes(structure if isinstance(structure, Tree) else None)
 
@@ -67,7 +67,7 @@ def gather(data: Windows | output.Data, index: Array, capacity: int, config: Any
 
 
 def with_topics(vectors: Array, mixtures: Array | None) -> Array:
-    """Return what the first layer reads of events: vectors of words [..., N_f], and of topics [..., N_f + K]."""
+    """Return what the first layer reads at each event: vectors of words, [..., N_f], or with topics [..., N_f + K]."""
     return vectors if mixtures is None else jnp.concatenate([vectors, mixtures], axis=-1)
 
 

@@ -4,14 +4,14 @@ Z_D sums exp(-E(v, h)) over all sequences v of D words and all h. With the words
 
     Z_D = Σ_h exp(D g(h)),    g(h) = c·h + log Σ_w exp(b_w + h·W_w),
 
-so that documents of fewer words are the same distribution at a higher temperature. Chains begin with documents of one
-word, which are drawn exactly and whose Z_1 is a sum over the vocabulary, and go through ever longer ones: a step of
-Gibbs sampling at each length, and from length d to d' a factor exp((d' - d) g(h)). The mean of the product, times Z_1,
-is Z_d, for every length on the way: one run serves all.
+so that documents of fewer words have the same distribution at a higher temperature. Chains start from documents of one
+word, which are drawn exactly and whose Z_1 is a sum over the vocabulary, and pass through increasing lengths: at each
+length they make steps of Gibbs sampling, and from length d to d' their weight is multiplied by exp((d' - d) g(h)). The
+mean of the product, times Z_1, estimates Z_d for every length on the way: one run serves all.
 
 Source: Neal 2001; Salakhutdinov and Murray 2008; Lauly et al. 2017, §5 (Eq. 22-25). Differs: these anneal each model by
-a factor of W and c that grows from 0 to 1. On a model of 20 Newsgroups that had been trained for too long, chains by
-such a factor agreed on a log Z_75 of 22, within 0.2, where chains by lengths found states of 132 and more.
+a factor of W and c that grows from 0 to 1. On a model of 20 Newsgroups that had been trained for too long, such chains
+agreed on a log Z_75 of 22, within 0.2, where chains through lengths found states of 132 and more.
 """
 
 from functools import partial
@@ -38,12 +38,12 @@ class LogPartition(NamedTuple):
 
     Attributes:
         value: float64 [lengths], the logarithm of the mean weight over chains. That mean is unbiased; its logarithm is
-            too low on average, so that perplexities come out too low rather than too high.
-        standard_error: float64 [lengths], of `value`, by the delta method from the spread of the weights. Where a few
-            chains have nearly all of the weight, or none has found where most of Z_D is, it is too small: near 1, one
-            chain has all of it, and `value` is no more than a lower bound.
-        log_weight: float64 [lengths, chains], of which `value` is the log-mean-exp. Lengths share their chains, so that
-            their errors are not independent: see `error_of_sum`.
+            too low on average, so that perplexities tend to be too low.
+        standard_error: float64 [lengths], of `value`, by the delta method from the spread of the weights. It is too
+            small if a few chains have nearly all of the weight, or if none has found the states that make up most of
+            Z_D. Near 1, one chain has all of the weight, and `value` is only a lower bound.
+        log_weight: float64 [lengths, chains], of which `value` is the log-mean-exp. Lengths share chains, so that their
+            errors are not independent: see `error_of_sum`.
     """
 
     value: NDArray[np.float64]
@@ -51,9 +51,9 @@ class LogPartition(NamedTuple):
     log_weight: NDArray[np.float64]
 
     def error_of_sum(self, factors: ArrayLike) -> float:
-        """Return the standard error of Σ_D factor_D log Z_D, with the limits of `standard_error`.
+        """Return the standard error of Σ_D factor_D log Z_D, with the limitations of `standard_error`.
 
-        By the delta method: in the first order, chain i adds Σ_D factor_D w_Di / mean(w_D) to a mean over chains.
+        By the delta method: to first order, the sum is a mean over chains i of Σ_D factor_D w_Di / mean(w_D).
 
         Args:
             factors: [lengths].
@@ -71,11 +71,11 @@ def log_partition(
     """Estimate log Z_D of documents of D words.
 
     Args:
-        params: W [N_w, H], b [N_w], c [H].
+        params: with fields W [N_w, H], b [N_w], c [H].
         lengths: D, int [lengths], in any order, of at least 1.
         key: of all draws. An estimate does not depend on which other lengths are asked for.
-        chains: independent chains; they run in blocks, so that memory does not grow with them.
-        steps: steps of Gibbs sampling at each length that a chain passes through.
+        chains: number of independent chains, which run in blocks, so that memory does not grow with them.
+        steps: number of steps of Gibbs sampling at each length that a chain passes through.
     """
     lengths = np.asarray(lengths, np.int64)
     if not len(lengths):

@@ -68,8 +68,8 @@ def step(params: Any, x: Array, at: Slots, keys: Array) -> Step:
     Args:
         params: taken as constants.
         x: `hidden_input` of the words, [B, H].
-        at: where the words to draw are; as many as before, but in annealing.
-        keys: key [B], of each document; its i-th word is drawn by the i-th number of its key.
+        at: slots of the words to draw; as many as before, except in annealing.
+        keys: key [B], of the documents; the i-th word of a document is drawn by the i-th number of its key.
     """
     for_hidden, for_words = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
     h = bernoulli(for_hidden, jax.nn.sigmoid(x))  # Eq. 24
@@ -85,7 +85,7 @@ def step(params: Any, x: Array, at: Slots, keys: Array) -> Step:
 
 @jax.named_scope("inverse_cdf")
 def inverse_cdf(below: Array, owner: Array, u: Array) -> Array:
-    """Draw from distributions by inversion, each of which several draws share: no array of [n, V] is needed.
+    """Draw from B distributions by inversion, several times from each: no array of [n, V] is needed.
 
     Args:
         below: cumulative sums of weights, which need not sum to one, [B, V].

@@ -2,12 +2,11 @@
 
     E(v, h) = -D c·h - Σ_i (h·W_{v_i} + b_{v_i})
 
-All words share their weights, whatever their places; hidden biases are multiplied by D. What is minimised is
-contrastive divergence; log p(v) takes the partition function of documents of D words, which is estimated
-(`jaxlm.models.replicated_softmax.ais`).
+All positions share the same weights; hidden biases are multiplied by D. Training is by contrastive divergence; log p(v)
+needs the partition function of documents of D words, which is estimated (`jaxlm.models.replicated_softmax.ais`).
 
-Source: Salakhutdinov and Hinton 2009; Lauly et al. 2017, §5 (Eq. 22-26). Rows of W are the words' vectors here, where
-they are the columns of the paper's W.
+Source: Salakhutdinov and Hinton 2009; Lauly et al. 2017, §5 (Eq. 22-26). The words' vectors are the rows of W here, and
+the columns of W in the paper.
 """
 
 from collections.abc import Callable
@@ -39,7 +38,7 @@ from jaxlm.models.replicated_softmax.chain import Slots, hidden_input, slots, st
 from jaxlm.objectives.base_rates import log_base_rates
 
 HELD_OUT = 4  # words of each document, at most, that validation predicts from the others
-FACTORS = 4  # of a product of which one logarithm is taken: float32 holds it for weights up to 20
+FACTORS = 4  # factors of a product whose logarithm is taken: float32 can hold it for weights up to 20
 METRIC = Metric("perplexity of held-out words", perplexity, 2)
 RECONSTRUCTION = Metric("reconstruction perplexity", perplexity, 2)
 
@@ -77,8 +76,8 @@ class Batch(NamedTuple):
     """A minibatch of B documents, laid flat.
 
     Attributes:
-        at: where their words are.
-        word: int32 [n], N_w for padding; the words of a document are in an order that was drawn.
+        at: slots of their words.
+        word: int32 [n], N_w for padding; the words of a document are in a drawn order.
         cd_steps: int32 scalar, T of CD-T.
     """
 
@@ -88,9 +87,12 @@ class Batch(NamedTuple):
 
 
 def init(key: Array, config: Config, counts: Any) -> Params:
-    """Draw small Gaussians; biases b give words the base rates of the training documents, counts [N_w]; c is 0.
+    """Draw small Gaussians; biases b give words their base rates; c is 0.
 
     Differs: the papers do not state their initial parameters. A word that never occurs counts as one that occurs once.
+
+    Args:
+        counts: [N_w], of the training documents.
     """
     return Params(
         W=config.init_scale * jax.random.normal(key, (config.num_words, config.num_hidden)),
@@ -116,14 +118,14 @@ def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -
 
 
 def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
-    """Compute CD-T's loss of ONE document, F(v) - F(v'): the specification.
+    """Compute the loss of CD-T for ONE document, F(v) - F(v'): the specification.
 
     F(v) = -b·n(v) - Σ_j log(1 + exp(D c_j + n(v)·W_j)), with n(v) the counts of words, by Eq. 22; v' are D words after
-    T full steps of block Gibbs sampling from v (Eq. 23-25). Minus the gradient is Eq. 26 with v' for what the model
-    expects.
+    T full steps of block Gibbs sampling from v (Eq. 23-25). The negative gradient is Eq. 26, with v' in place of the
+    model's expectation.
 
     Args:
-        example: a minibatch, of `at` the place and length of this document alone.
+        example: a minibatch, with only this document's place and length, scalars, in `at`.
     """
     require_whole(params)
     place = jnp.arange(len(example.word)) - example.at.first
@@ -171,8 +173,8 @@ def word_biases(params: Params, word: Array, at: Slots) -> Array:
 def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics]:
     """Return the sum over the minibatch of weight * `loss`.
 
-    Its value says nothing about how good a model is. The metric is -1/D log p(v | h), with h as in the first step of
-    the chain. The perplexity of held-out words (`score`) is left to validation, as it takes twice as long as a step.
+    Its value says nothing about how good a model is. The metric is -1/D log p(v | h), where h is that of the first step
+    of the chain. The perplexity of held-out words (`score`) is left to validation, as it takes twice as long as a step.
 
     Args:
         weight: [B], 0 for padding.
@@ -213,8 +215,8 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log p(v_i | v_{≠i}) of each document, [B], nats, averaged over up to HELD_OUT of its words.
 
     Differs: log p(v) needs an estimate of the partition function for each length, which would take longer than an
-    epoch. What is computed here is exact, the same words being held out each time: the pseudo-likelihood of some words.
-    It does not see how much probability is far from all documents: look at log Z_D, too, before training for longer.
+    epoch. This score is exact: the pseudo-likelihood of some words, the same ones each time. It does not show how much
+    probability lies far from all documents: before training for longer, look at log Z_D, too.
     """
     at, documents = batch.at, len(batch.at.length)
     place = at.first[:, None] + jnp.arange(HELD_OUT, dtype=jnp.int32)[None]
@@ -250,7 +252,7 @@ def log_probs(model: Any, documents: Documents, orderings: int, seed: int) -> ND
 def standard_error(model: Any, documents: Documents, seed: int) -> float:
     """Estimate the standard error of the mean over documents, which have words, of 1/D log p(v), nats.
 
-    It is that of the estimate of log Z_D by the chains that `log_probs` draws with this seed, which documents share.
+    It comes from the estimate of log Z_D, which documents share, by the chains that `log_probs` draws with this seed.
     """
     distinct, number = np.unique(documents.lengths, return_counts=True)
     found = log_partition(model.params, distinct, jax.random.key(seed))
@@ -284,7 +286,7 @@ def cost(config: Config, costs: Any) -> Cost:
 # Differs: the papers state contrastive divergence with 50 hidden units, and that T has to be large. That T grows, the
 # rates, the minibatch and the number of epochs of "thesis" are ours: hidden biases, which are multiplied by D, take
 # lower rates. It has not been tried on real data.
-# "tuned" is by validation on 20 Newsgroups (2,000 words, counts replaced by their logarithms), by log Z_D as
+# "tuned" was chosen by validation on 20 Newsgroups (2,000 words, counts replaced by their logarithms), with log Z_D as
 # `log_partition` estimates it: document perplexity 941 (929 to 951 by resampling 64 chains) over documents of up to 200
 # words. Training for longer, or at T = 1, goes on improving the perplexity of held-out words, but puts ever more
 # probability on documents that look like none: after 30 epochs at T = 1 it is 786 for held-out words, and the document

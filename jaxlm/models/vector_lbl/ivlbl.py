@@ -23,7 +23,7 @@ from jaxlm.models.word2vec.blocks import Blocks
 def loss(params: Params, example: Blocks, config: Config) -> Array:
     """Compute the loss of ONE block, the sum over the words of all its windows: the specification.
 
-    q̂ = c_i ⊙ r_i for the word at place i (Eq. 6), c_i being 1 where positions are alike.
+    q̂ = c_i ⊙ r_i for the word at position i (Eq. 6), where c_i is 1 if positions are alike.
     """
     require_whole(params)
     offsets = jnp.array(blocks.offsets(config.window))
@@ -70,7 +70,7 @@ def fit_of_words(params: Params, around: np.ndarray, places: np.ndarray, words: 
 
     Args:
         around: int32 [m].
-        places: int32 [m], offsets of these from the gap.
+        places: int32 [m], their offsets from the gap.
         words: int32 [n].
     """
     weighed = model.weights(params, -places) * params.Q[around]  # the gap's place, seen from each word v

@@ -1,7 +1,7 @@
 """What vLBL and ivLBL have in common: their configuration, parameters, noise and program.
 
-A word is told from words drawn as noise by scores s = q̂·q_w + b_w, taken for logarithms of probabilities.
-Differs: all predictions of a block of words share their noise, where the paper draws it for each; its expectation is
+Words are distinguished from noise words by scores s = q̂·q_w + b_w, which are treated as log-probabilities.
+Differs: all predictions of a block of words share their noise, where the paper draws it for each; the expectation is
 the same.
 """
 
@@ -51,10 +51,10 @@ class Params(NamedTuple):
     """Parameters.
 
     Attributes:
-        R: [N_w, N_f], vectors of words around.
-        Q: [N_w, N_f], vectors of words predicted.
-        b: [N_w], biases.
-        c: [2 window, N_f], weights; None where positions are alike.
+        R: [N_w, N_f], vectors of the words that predict.
+        Q: [N_w, N_f], vectors of the words predicted.
+        b: [N_w], biases of the words predicted.
+        c: [2 window, N_f], weights of positions; None if all positions are alike.
     """
 
     R: Array
@@ -64,12 +64,12 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
-    """Draw R from ±1/(2 N_f), zeros for words that are in no window; Q is 0, b has frequencies in windows.
+    """Draw R uniformly within ±1/(2 N_f), zeros for words that are in no window; Q is 0, b gives base rates.
 
-    All positions weigh alike at first. The paper says nothing of where training begins.
+    All positions have the weights 1 at first. Differs: the paper does not state its initial parameters.
 
     Args:
-        counts: [N_w], of `blocks.counts`.
+        counts: [N_w], from `blocks.counts`.
     """
     N_w, D, J = config.num_words, config.num_features, 2 * config.window
     drawn = jax.random.uniform(key, (N_w, D), minval=-0.5 / D, maxval=0.5 / D)
@@ -107,11 +107,11 @@ def touched(batch: Blocks, config: Config) -> Params:
 
 
 def nats(params: Params, q_hat: Array, word: Array, aux: sampled.Drawn, of_word: Array, config: Config) -> Array:
-    """Compute the loss of ONE prediction, by whole parameters.
+    """Compute the loss of ONE prediction, from whole parameters.
 
     Args:
         q_hat: [D].
-        aux: of a block.
+        aux: noise of a block.
         of_word: log P_n(word).
     """
     return sampled.loss(params.Q, params.b, None, q_hat, word, aux._replace(of_word=of_word), config)
@@ -122,8 +122,8 @@ def batch_nats(read: Params, q_hat: Array, held: Array, batch: Blocks, config: C
 
     Args:
         read: the rows that `touched` names.
-        q_hat: what predicts, J vectors for each centre, [B, M, J, D].
-        held: which of them there are, bool [B, M, J].
+        q_hat: [B, M, J, D], the J vectors that predict each centre.
+        held: bool [B, M, J], which of them are within the window.
         batch: with its noise.
         config: of the model.
     """
@@ -152,7 +152,7 @@ def batch_nats(read: Params, q_hat: Array, held: Array, batch: Blocks, config: C
 
 
 def windows(batch: Blocks, config: Config) -> Array:
-    """Return which of the words around each centre its window holds: bool [B, M, J]."""
+    """Return which words around each centre are within its window: bool [B, M, J]."""
     left, right = (side.astype(jnp.int32)[..., None] for side in (batch.left, batch.right))
     return blocks.holds(left, right, jnp.array(blocks.offsets(config.window))[None, None])
 
@@ -163,7 +163,7 @@ def fills_gaps(fit: Callable[..., Array], of_word: bool) -> FillsGaps:
     Args:
         fit: (params, around, places, words) -> how well words fit, [n], nats; around: int32 [m], the words around the
             gap; places: int32 [m], their offsets from it.
-        of_word: as of `FillsGaps`.
+        of_word: as in `FillsGaps`.
     """
 
     def scores(model: Any, gaps: Sequence[Gap]) -> list[np.ndarray]:
@@ -180,7 +180,7 @@ def fills_gaps(fit: Callable[..., Array], of_word: bool) -> FillsGaps:
 
 
 def weights(params: Params, places: np.ndarray) -> Array:
-    """Return the weights c of words at these offsets from the predicted word, [m, N_f], or 1 where they are alike."""
+    """Return the weights c for offsets from the predicted word, [m, N_f], or ones [1, 1] if positions are alike."""
     if params.c is None:
         return jnp.ones((1, 1))
     return params.c[places + len(params.c) // 2 - (places > 0)]  # in the order of `blocks.offsets`

@@ -19,8 +19,8 @@ from jaxlm.models.word2vec.blocks import Blocks
 def loss(params: Params, example: Blocks, config: Config) -> Array:
     """Compute the loss of ONE block, the sum over its centres that have words around them: the specification.
 
-    q̂ = 1/n Σ c_i ⊙ r_i over the n words of the window (Eq. 4), c_i being 1 where positions are alike. Differs: the
-    paper has no 1/n, which keeps q̂ of one length in narrow and in wide windows.
+    q̂ = 1/n Σ c_i ⊙ r_i over the n words of the window (Eq. 4), where c_i is 1 if positions are alike. Differs: the
+    paper has no factor 1/n, by which q̂ is of similar length in narrow and wide windows.
     """
     require_whole(params)
     offsets = jnp.array(blocks.offsets(config.window))
@@ -68,11 +68,11 @@ def program(config: Config) -> Program:
 
 
 def fit_of_words(params: Params, around: np.ndarray, places: np.ndarray, words: np.ndarray) -> Array:
-    """Estimate log P(w | words around a gap) of each word w that could fill it: [n], nats, not normalised.
+    """Estimate log P(w | words around a gap) for each word w that could fill it: [n], nats, not normalised.
 
     Args:
         around: int32 [m].
-        places: int32 [m], offsets of these from the gap.
+        places: int32 [m], their offsets from the gap.
         words: int32 [n].
     """
     q_hat = jnp.sum(model.weights(params, places) * params.R[around], axis=0) / max(1, len(around))

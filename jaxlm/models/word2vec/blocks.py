@@ -1,11 +1,11 @@
-"""Blocks of consecutive words, each with a window of words around it: examples of models that predict words by these.
+"""Blocks of consecutive words, each with a window of words around it: examples of models that predict words from these.
 
-A word of the text is the centre of one window and stands in those of its neighbours. An example is a block of
+A word of the text is the centre of one window and occurs in those of its neighbours. An example is a block of
 consecutive centres, so that the vectors of its words are read, and their gradients written, once for all its windows.
 
-Before each epoch, occurrences of frequent words are left out, which lets windows reach further, and the width of every
-window is drawn, where a model draws it: 1 to c words on each side, so that near words count more (Mikolov et al. 2013b,
-§2.3; 2013a, §3.2).
+Before each epoch, occurrences of frequent words are left out, which lets windows reach further. Some models also draw
+the width of each window, 1 to c words on each side, so that near words count more (Mikolov et al. 2013b, §2.3; 2013a,
+§3.2).
 
 Differs: `<unk>` is a word like others, where the authors' programs leave out words that are not in the vocabulary.
 """
@@ -29,16 +29,15 @@ from jaxlm.objectives.noise import Noise, unigram
 
 
 class Data(NamedTuple):
-    """A text without its line ends, or what was drawn of it for an epoch.
+    """A text without its line ends, or a part of it that was drawn for an epoch.
 
     Attributes:
-        words: int32 [c + positions + c]: c times 0, the words, then zeros; a whole number of blocks of positions.
-        left, right: int8 [blocks, M], how many words of each side are in the window of the word at a position; -1 past
+        words: int32 [c + positions + c]: c zeros, the words, then zeros; the positions are a whole number of blocks.
+        left, right: int8 [blocks, M], the number of words on each side in the window of the word at a position; -1 past
             the last word.
         events: int32 scalar, the number of words.
-        noise: what noise is drawn from, by the frequencies of this text, training or validation; None for an objective
-            without.
-        codes: of a tree over words; None for an objective without.
+        noise: distribution of noise words, by the frequencies of this text; None for an objective without noise.
+        codes: codes of words in a tree; None for an objective without a tree.
     """
 
     words: Any
@@ -55,7 +54,7 @@ class Blocks(NamedTuple):
     Attributes:
         words: int32 [B, c + M + c].
         left, right: int8 [B, M], as in `Data`.
-        aux: auxiliary data of the objective: noise, or the paths of words in a tree.
+        aux: auxiliary data for the objective: noise, or the paths of words in a tree.
     """
 
     words: Array
@@ -65,7 +64,17 @@ class Blocks(NamedTuple):
 
 
 def data(ids: NDArray[np.int32], eos: int, config: Any, codes: Any) -> Data:
-    """Lay out a text, int32 [events], with full windows and all its words; windows end with a line, if asked for."""
+    """Lay out a text with all its words and windows of full width; windows end with a line unless they may cross lines.
+
+    Args:
+        ids: int32 [events].
+        eos: id of the line end.
+        config: of the model.
+        codes: of the words in a tree; None for an objective that draws noise.
+
+    Raises:
+        UserError: no two words of the text are near one another.
+    """
     words = ids[ids != eos]
     ends = np.cumsum(ids == eos)[ids != eos] * (not config.across_lines)
     if len(words) < 2 or not np.any(ends[1:] == ends[:-1]):
@@ -81,14 +90,14 @@ def data(ids: NDArray[np.int32], eos: int, config: Any, codes: Any) -> Data:
 
 
 def counts(ids: NDArray[np.int32], eos: int, config: Any) -> NDArray[np.int64]:
-    """Return how often each word of a text is in a window, int64 [N_w]: line ends and words alone on theirs are not."""
+    """Return how often each word of a text is in a window: int64 [N_w], 0 for line ends."""
     if config.across_lines:
         return word_counts(ids[ids != eos], config.num_words)
     return counts_beside_others(ids, config.num_words, eos)
 
 
 def _laid_out(words: NDArray, line: NDArray, radius: NDArray, capacity: int, config: Any) -> Data:
-    """Lay out words with the numbers of their lines, which do not fall, and the radii of their windows."""
+    """Lay out words, given the non-decreasing numbers of their lines and the radii of their windows."""
     c, number = config.window, len(words)
     starts = np.flatnonzero(np.diff(line, prepend=-1)).astype(np.int32)
     lengths = np.diff(starts, append=np.int32(number))
@@ -117,9 +126,9 @@ def log_kept(counts: NDArray[np.int64], eos: int, config: Any) -> NDArray[np.flo
     """Return the logarithm of `kept_share` of each word, [N_w].
 
     Args:
-        counts: [N_w], with those of line ends, which are no words.
+        counts: [N_w], including those of line ends, which are left out.
         eos: id of the line end.
-        config: has the threshold, `subsample`.
+        config: of the model, with the threshold `subsample`.
     """
     return np.log(kept_share(np.where(np.arange(len(counts)) == eos, 0, counts), config.subsample))
 
@@ -158,7 +167,7 @@ def num_words(data: Data) -> int:
 
 
 def gather(data: Data, index: Array, config: Any) -> tuple[Array, Array, Array]:
-    """Gather the words and the windows of blocks: `Blocks` without its aux."""
+    """Gather the words and the windows of the blocks `index`, int32 [B]: `Blocks` without its aux."""
     c, M = config.window, config.block_size
     first = index[:, None] * M
     words = data.words[first + jnp.arange(M + 2 * c, dtype=jnp.int32)[None]]
@@ -171,12 +180,12 @@ def centres(batch: Blocks, config: Any) -> Array:
 
 
 def offsets(window: int) -> list[int]:
-    """Return the places of a window's words from its centre: -c … -1, 1 … c."""
+    """Return the offsets of a window's words from its centre: -c … -1, 1 … c."""
     return [d for d in range(-window, window + 1) if d]
 
 
 def holds(left: Array, right: Array, offset: Any) -> Array:
-    """Return whether windows hold the word at an offset from their centres."""
+    """Return whether windows hold the word at an offset from their centres, broadcasting."""
     return (-left <= offset) & (offset <= right) & (offset != 0)
 
 
@@ -193,12 +202,12 @@ def band(batch: Blocks, config: Any) -> Array:
     return holds(left, right, offset[None])
 
 
-# what is trained by blocks; vectors are judged by other tasks than the prediction of words
+# a program over blocks; the last epoch is the result, as vectors are judged by other tasks than predicting words
 block_program = partial(Program, size=num_blocks, events=num_words, redraw=redraw, result="last")
 
 
 def read(params: Any, batch: Blocks, program: Program) -> tuple[Any, Blocks]:
-    """Gather the rows of blocks that are scored, and draw their noise, where there is some, the same each time."""
+    """Gather the parameter rows of blocks, and draw their noise, if any, the same each time; return both."""
     assert program.sparse is not None
     if program.at_step is not None:
         batch = program.at_step(batch, jax.random.key(0), jnp.zeros(()), program.config)
@@ -206,6 +215,6 @@ def read(params: Any, batch: Blocks, program: Program) -> tuple[Any, Blocks]:
 
 
 def weighted(nats: Array, batch: Blocks, weight: Array, metric: Metric) -> tuple[Array, Metrics]:
-    """Return the sum of weight * nats over blocks, [B] each, and as metric the mean over their words."""
+    """Return the sum of weight * nats over blocks, [B] each, and as metric their mean over the blocks' words."""
     total = weight @ nats
     return total, {metric.name: Mean(total, weight @ jnp.sum(batch.left >= 0, axis=1, dtype=jnp.float32))}

@@ -70,12 +70,12 @@ def program(config: Config) -> Program:
 def fit_of_words(params: Params, around: Array, words: Array, codes: Codes | None, config: Config) -> Array:
     """Compute how well the mean of the words around a gap predicts each word that could fill it: [n], nats.
 
-    All words of the line are around it, not those of a window alone.
+    All other words of the line are around it, not only those within a window.
 
     Args:
         around: int32 [m].
         words: int32 [n].
-        codes: of the tree, where there is one.
+        codes: of the tree, if any.
     """
     mean = jnp.sum(params.W[around], axis=0) / max(1, len(around))
     return outputs.log_odds(params.C, mean[None], words, codes, config)[0]

@@ -42,7 +42,7 @@ class Params(NamedTuple):
 
     Attributes:
         W: [N_w, N_f], the words' vectors.
-        C: vectors of predicted words, [N_w, N_f], or of a tree's nodes.
+        C: [N_w, N_f], vectors of predicted words, or [N_w - 1, N_f] of a tree's nodes.
     """
 
     W: Array
@@ -50,10 +50,10 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array, tree: Tree | None = None) -> Params:
-    """Draw W from ±1/(2 N_f), as the authors' program does, zeros for words that are in no window; C is 0.
+    """Draw W uniformly within ±1/(2 N_f), as the authors' program does, zeros for words that are in no window; C is 0.
 
     Args:
-        counts: [N_w], of `blocks.counts`.
+        counts: [N_w], from `blocks.counts`.
     """
     D, rows = config.num_features, config.num_words - (config.objective == "tree")
     drawn = jax.random.uniform(key, (config.num_words, D), minval=-0.5 / D, maxval=0.5 / D)
@@ -96,8 +96,8 @@ def fills_gaps(fit: Callable[..., Array], of_word: bool) -> FillsGaps:
     Args:
         fit: (params, around, words, codes, config) -> how well words fit, [n], nats; around: int32 [m], the words
             around the gap.
-        of_word: whether words are predicted by those around them, and not the other way round. Their log-probability in
-            the text is then what is learned, plus log P_n(w) where that is the ratio to noise, minus the logarithm of
+        of_word: whether words are predicted from those around them, and not the reverse. The log-probability of a word
+            w in the text is then the learned score, plus log P_n(w) if that is a ratio to noise, minus the logarithm of
             the share of w's occurrences that subsampling keeps.
     """
 
@@ -136,8 +136,8 @@ def cost(config: Config, predictions: float, against_noise: float) -> Cost:
     The path to a word in a tree is taken to be as long as that of a balanced one.
 
     Args:
-        predictions: of a centre, from windows of the mean width.
-        against_noise: vectors whose products with a block's noise are taken, for each word.
+        predictions: number of predictions of a centre, for windows of the mean width.
+        against_noise: number of vectors, for each word, that are multiplied by a block's noise vectors.
     """
     D, M, around = config.num_features, config.block_size, 2 * config.window / config.block_size
     if config.objective == "tree":

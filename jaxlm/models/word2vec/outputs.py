@@ -1,9 +1,9 @@
-"""How word2vec's models are trained to predict a word from a vector: negative sampling, or a hierarchical softmax.
+"""How the models of word2vec learn to predict a word from a vector: negative sampling, or a hierarchical softmax.
 
 Source: Mikolov et al. 2013b, §2.1 (hierarchical softmax), §2.2 (negative sampling). Differs: the noise words of
-negative sampling are drawn for a block of words at a time. S words w_s take the place of k for each prediction, and
-k/S Σ_s that of Σ_k, which has the same expectation; a block's scores of noise are then one product of matrices. As in
-Eq. 4, noise may be the predicted word itself, which the authors' program leaves out.
+negative sampling are drawn for a block of words at a time. S words w_s take the place of k for each prediction, and k/S
+Σ_s that of Σ_k, which has the same expectation; a block's scores of noise are then one product of matrices. As in Eq.
+4, noise may be the predicted word itself, which the authors' program leaves out.
 """
 
 from dataclasses import dataclass
@@ -68,7 +68,9 @@ def draw(source: Source, key: Array, config: Any) -> Array:
     """Draw the noise of blocks: int32 [B, S].
 
     Args:
-        key: equal on all devices.
+        source: distribution of noise, and the numbers of the blocks.
+        key: of the step, equal on all devices.
+        config: with `Options`.
     """
     S = config.block_noise
     return noise.draw(source.noise, key, source.number[:, None] * S + jnp.arange(S, dtype=jnp.int32)[None])
@@ -81,7 +83,7 @@ def nats(C: Array, x: Array, word: Array, aux: Any, config: Any) -> Array:
     the nodes n on the path to the word (Eq. 3).
 
     Args:
-        C: vectors of words, [N_w, D], or of nodes.
+        C: vectors of words, [N_w, D], or of nodes, [N_w - 1, D].
         x: the vector that predicts, [D].
         word: the word that is predicted, int32.
         aux: its noise, int32 [S], or its `PaddedPaths`, [L].
@@ -96,14 +98,14 @@ def nats(C: Array, x: Array, word: Array, aux: Any, config: Any) -> Array:
 def log_odds(C: Array, x: Array, words: Array, codes: Codes | None, config: Any) -> Array:
     """Compute how well each of k vectors predicts each of n words: [k, n], nats.
 
-    It is log P(w | x) by a tree. By negative sampling it is x·c_w, which estimates log P(w | x) / (k P_n(w)), where the
-    noise has the probability P_n(w) (Levy and Goldberg 2014).
+    With a tree, it is log P(w | x). With negative sampling, it is x·c_w, an estimate of log(P(w | x) / (k P_n(w))),
+    where P_n is the distribution of noise (Levy and Goldberg 2014).
 
     Args:
         C: as in `nats`.
         x: [k, D].
         words: int32 [n].
-        codes: of the tree.
+        codes: of the words in a tree; None for negative sampling.
         config: with `Options`.
     """
     if codes is None:
@@ -113,10 +115,11 @@ def log_odds(C: Array, x: Array, words: Array, codes: Codes | None, config: Any)
 
 
 def row_ids(word: Array, aux: Any) -> Array:
-    """Return the rows of C that a minibatch reads: int32 [n], of a block's centres before its noise.
+    """Return the rows of C that a minibatch reads, int32 [n]: of each block its centres, then its noise; or nodes.
 
     Args:
-        word: [B, M].
+        word: the centres, [B, M].
+        aux: noise, int32 [B, S], or `PaddedPaths`, [B, M, L].
     """
     if isinstance(aux, PaddedPaths):
         return aux.nodes.reshape(-1)
@@ -127,8 +130,8 @@ def by_tree(rows: Array, x: Array, paths: PaddedPaths) -> Array:
     """Compute the `nats` of predictions of a minibatch's centres by a tree: [B, M, J].
 
     Args:
-        rows: of C, those of `row_ids`.
-        x: the vectors that predict, J for each centre, [B, M, J, D].
+        rows: rows of C, those of `row_ids`.
+        x: [B, M, J, D], the J vectors that predict each centre.
         paths: to the centres, [B, M, L].
     """
     C = rows.reshape(*paths.nodes.shape, -1)

@@ -1,7 +1,8 @@
 """Skip-gram: a word is predicted from the vector of each word around it in turn (Mikolov et al. 2013a, §3.2).
 
 Differs: the paper predicts the words of a window from its centre. Here, as in the authors' program, the centre is
-predicted from each word of its window: the same pairs of words, but for the widths of windows, which centres have.
+predicted from each word of its window: the same pairs of words, except that the width of a window belongs to its
+centre.
 """
 
 from math import inf
@@ -78,13 +79,13 @@ def program(config: Config) -> Program:
 def fit_of_words(params: Params, around: Array, words: Array, codes: Codes | None, config: Config) -> Array:
     """Compute Σ log P(v | w) over the words v around a gap, for each word w that could fill it: [n], nats.
 
-    They are predicted from w as in Mikolov et al. 2013a, §4.5: all of the line, not those of a window alone. By
-    negative sampling it is an estimate, not normalised, without the sum of log (k P_n(v)), which is equal for all w.
+    They are predicted from w as in Mikolov et al. 2013a, §4.5: all words of the line, not only those within a window.
+    With negative sampling it is an unnormalised estimate, which lacks the sum of log (k P_n(v)), the same for all w.
 
     Args:
-        around: int32 [m].
-        words: int32 [n].
-        codes: of the tree, where there is one.
+        around: the words v, int32 [m].
+        words: the words w, int32 [n].
+        codes: of the tree, if any.
     """
     return jnp.sum(outputs.log_odds(params.C, params.W[words], around, codes, config), axis=1)
 

@@ -59,31 +59,33 @@ def train(
     Args:
         model: the name of a registered model, as in `jaxlm train MODEL`.
         text: a file (its name, or a path), a list of paths, or lines in memory: strings, or lists of words. A line is a
-            sentence, or, for models of documents, a document or its counts. None: prose that comes
-            with Python.
-        valid: validation text, likewise; None: the last 5 % of the training text, where the model needs any (5 % of
-            the documents, drawn at random).
-        out: folder for the model, new or empty, or of the same training with `resume=True`; None: it stays in memory.
+            sentence or, for models of documents, a document or its counts. None: prose that comes with Python.
+        valid: validation text, given likewise; None: if the model needs any, the last 5 % of the training text, or 5 %
+            of the documents, drawn at random.
+        out: folder for the model: new or empty, or that of the same training with `resume=True`; None: the model stays
+            in memory.
         recipe: "tuned" or "thesis".
-        initial: the folder of a trained model from whose parameters of the same names training begins; words are
-            matched by name.
-        vocabulary: a list of words, or a file of one a line with `<eos>`, in place of the training text's.
-        vocab_size: the number of words, the most frequent ones.
-        min_count: words that are seen less often are unknown.
-        closed_vocabulary: keep all words, and make no `<unk>`.
-        stop_words: words that documents of text are read without, or a file of them.
+        initial: folder of a trained model; training begins from its parameters of the same names; words are matched by
+            name.
+        vocabulary: a list of words, or a file with one word a line, `<eos>` included, in place of the words of the
+            training text.
+        vocab_size: number of words: the most frequent ones.
+        min_count: minimum count of a word; rarer ones are unknown.
+        closed_vocabulary: whether to keep all words, without `<unk>`.
+        stop_words: words to leave out of documents that are texts, or a file of them.
         seed: of all random draws.
-        progress: print notes, and a line an epoch (on a terminal a bar, in a notebook one line), on standard error.
+        progress: whether to print notes, and a line for each epoch (on a terminal a bar, in a notebook one line), on
+            standard error.
         on_epoch: called after each epoch with its line of `journal.jsonl`, a dict: "epoch", from 0; "valid", the
             validation score, of which lower is better; "shown", what is printed, such as "validation perplexity".
         **options: those of `jaxlm train MODEL --help-all`, with _ for -: of the model (`num_features`), its recipe
             (`epochs`, `rate=0.01` or by parameter `rate={"*": 0.01, "b": 0.1}`), its structure (`tree`), how texts are
-            read (`lower`), and of models trained by SGD how that is done (`resume`, `devices`, `max_minutes`).
+            read (`lower`), and, for models trained by SGD, how they are trained (`resume`, `devices`, `max_minutes`).
 
     Raises:
-        UserError: there is no such model or option; texts or options that the model cannot be trained with; of it
-            `FolderTaken`, where `out` holds a model already, and `Diverged`, where a loss is not finite.
-        Interrupted: Ctrl-C; where there is `out`, all is saved.
+        UserError: there is no such model or option, or the model cannot be trained with these texts or options.
+            Subclasses: `FolderTaken`, if `out` holds a model already; `Diverged`, if a loss is not finite.
+        Interrupted: Ctrl-C was pressed; with `out`, everything is saved.
 
     Warns:
         UserWarning: the training stopped after `max_minutes`; the model is the best one so far.

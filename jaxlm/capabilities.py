@@ -1,6 +1,6 @@
-"""What language models can do: small records of functions, of which a model's record has those that it can.
+"""What language models can do: small records of functions; a model's record has those of its capabilities.
 
-Nothing here imports JAX, so that n-gram models do without it.
+Nothing here imports JAX, so that n-gram models work without it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class PredictsWords:
 
     Attributes:
         log_prob: (model, history) -> log P(w | history) of every word, float [N_w], nats; model: a
-            `jaxlm.trained_model.Model`; history: int32 [n], the ids of the words before, oldest first, on one line.
-        event_log_probs: (model, ids, fresh_lines) -> log P of each event given those before it, float64 [events],
-            nats; fresh_lines: whether the history begins afresh at each line.
-        log_normalizers: (model, ids) -> log Z before each event, float64 [events], nats: of the scores that training
-            takes for log-probabilities; None where it normalises them. None for models that are never trained so.
+            `jaxlm.trained_model.Model`; history: int32 [n], the ids of the words before it on its line, oldest first.
+        event_log_probs: (model, ids, fresh_lines) -> log P of each event given those before it, float64 [events], nats;
+            fresh_lines: whether the history begins afresh at each line.
+        log_normalizers: (model, ids) -> log Z before each event, float64 [events], nats, of scores that training treats
+            as log-probabilities; None if it normalises them. The attribute is None for models that always normalise.
     """
 
     log_prob: Callable[[Any, np.ndarray], np.ndarray]
@@ -36,11 +36,11 @@ class PredictsWords:
 
 
 class Gap(NamedTuple):
-    """A line with a gap, and words that could fill it, as ids.
+    """A line with a gap, and candidate words for it, as ids.
 
     Attributes:
-        before, after: the other words of the line, int32 [...], in their order.
-        words: those that could fill it, int32 [n].
+        before, after: the words of the line before and after the gap, int32 [...], in their order.
+        words: candidates, int32 [n].
     """
 
     before: np.ndarray
@@ -50,14 +50,14 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class FillsGaps:
-    """The model says how well a word fits between those before and after it, even without a probability of the line.
+    """The model scores how well a word fits into a gap of a line, even without a probability of the line.
 
     Attributes:
-        scores: (model, gaps, each a `Gap`) -> how well each word fits, float64 [n] of each gap, nats, by which the
-            words of one gap are compared.
-        of_word: whether the scores are log-probabilities of the word in the gap, up to a constant. If so, each of the
-            words that the vocabulary lacks has an equal share of that of `<unk>`. False where the words around it are
-            predicted.
+        scores: (model, sequence of `Gap`) -> for each gap, scores of its words, float64 [n], nats, which are comparable
+            within a gap.
+        of_word: whether the scores are log-probabilities of the word in the gap, up to a constant. If so, each word
+            that the vocabulary lacks gets an equal share of the probability of `<unk>`. False if they are those of the
+            words around the gap.
     """
 
     scores: Callable[[Any, Sequence[Gap]], list[np.ndarray]]
@@ -68,15 +68,15 @@ class FillsGaps:
 
 @dataclass(frozen=True)
 class CarriesState:
-    """What the model keeps of the words before is a state, which the next word advances: no word is read twice.
+    """The model keeps earlier words in a state, which each next word advances, so that no word is read twice.
 
-    A state is never changed: it can be advanced by one word, and then by another in its place.
+    States are immutable: the same state can be advanced by different words.
 
     Attributes:
         start: (model, history) -> the state after a history and log P(w | history) of every word, float [N_w], nats;
-            both arguments as of `PredictsWords.log_prob`.
-        advance: (model, state, word) -> the state after one more word, an id, which may be that of a line end, and
-            log P of every word then, likewise.
+            arguments as for `PredictsWords.log_prob`.
+        advance: (model, state, word) -> the state after one more word, an id, which may be that of the line end, and
+            log P of every word after it.
     """
 
     start: Callable[[Any, np.ndarray], tuple[Any, np.ndarray]]
@@ -91,8 +91,8 @@ class Embeds:
 
     Attributes:
         vectors: params -> [N_w, N_f].
-        others: the names of parameters that are further vectors of the words, [N_w, D]; where such a parameter has not
-            N_w rows, as of a tree's nodes, a model does not have them.
+        others: names of parameters that are other vectors of the words, [N_w, D]; a parameter whose number of rows is
+            not N_w, as with a tree's nodes, does not count.
     """
 
     vectors: Callable[[Any], Any]
@@ -107,7 +107,7 @@ class EncodesDocuments:
 
     Attributes:
         encode: (model, documents) -> float32 [documents, N_h].
-        size: the field of Config that N_h is.
+        size: name of the field of Config that holds N_h.
     """
 
     encode: Callable[[Any, Documents], np.ndarray]
@@ -120,18 +120,18 @@ class EncodesDocuments:
 class PredictsDocuments:
     """The model has a probability of a document, as a sequence of words.
 
-    It is not that of a text: the words come in no order, and there are no line ends.
+    It differs from the probability of a text: the order of the words is not given, and there are no line ends.
 
     Attributes:
         log_probs: (model, documents, orderings, seed) -> log p(v) of each document, float64 [documents], nats; 0 for a
-            document without words. Probabilities are averaged over so many orders of the words, or so many estimates,
-            drawn by a seed.
-        averaged: what they are averaged over, for people: "orders of words", "estimates"; "" where `orderings` has no
+            document without words. Probabilities are averaged over a number of orders of the words, or of estimates,
+            drawn by the seed.
+        averaged: what they are averaged over, for messages: "orders of words", "estimates"; "" where `orderings` has no
             effect.
-        bounds: (model, documents) -> numbers, by variational inference, that log p(v) of each document is not below,
-            float64 [documents], nats; None for models without such a bound.
-        standard_error: (model, documents, seed) -> the estimated standard error of the mean over documents, which have
-            words, of 1/D log p(v), nats, of models whose estimates of log p(v) err together; None for others.
+        bounds: (model, documents) -> lower bounds of log p(v) by variational inference, float64 [documents], nats; None
+            for models without a bound.
+        standard_error: (model, documents, seed) -> the estimated standard error, in nats, of the mean of 1/D log p(v)
+            over documents, which must have words; for models whose estimates share an error, None for others.
     """
 
     log_probs: Callable[[Any, Documents, int, int], np.ndarray]
@@ -144,7 +144,11 @@ class PredictsDocuments:
 
 @dataclass(frozen=True)
 class HasTopics:
-    """Hidden units have weights to words, the largest of which are a topic; weights: params -> [N_w, N_h]."""
+    """Hidden units have weights to words; those with the largest weights form a topic.
+
+    Attributes:
+        weights: params -> [N_w, N_h].
+    """
 
     weights: Callable[[Any], Any]
 

@@ -16,13 +16,13 @@ MEASURES = dict.fromkeys(("perplexity", "document_perplexity", "document perplex
 
 
 def write(trained: Trained[Model | None], out: Path, place: Path, scores: card.Scores | None = None) -> None:
-    """Write the card of a trained model where it is to have one.
+    """Write the card of a trained model, if it is to have one.
 
     Args:
         trained: the model.
         out: its folder.
-        place: where it is used.
-        scores: on validation and test texts; None: what the training has recorded.
+        place: the folder in which the card's commands find the model.
+        scores: on validation and test texts; None: those recorded in training.
     """
     model = trained.model
     if model is not None and card.needs_card(trained, out, model.info):
@@ -31,10 +31,14 @@ def write(trained: Trained[Model | None], out: Path, place: Path, scores: card.S
 
 
 def text(model: Model, info: Mapping[str, Any], place: Path, first: Iterable[str], scores: card.Scores) -> str:
-    """Return the card of a model that is used in `place`.
+    """Return the card of a model.
 
     Args:
-        first: commands before those that use it.
+        model: the model.
+        info: what `config.json` holds.
+        place: the folder in which the card's commands find the model.
+        first: commands that come before those that use it.
+        scores: on validation and test texts.
     """
     path, word = shlex.quote(str(place)), shlex.quote(_example(model.vocabulary.words))
     shell, python = [*first, f"jaxlm info {path}"], ["import jaxlm", "", f"model = jaxlm.load({str(place)!r})"]

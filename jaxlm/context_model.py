@@ -1,4 +1,4 @@
-"""What models share that predict the next word from a fixed number of words before it: their data and predictions.
+"""What models that predict the next word from a fixed number of words before it share: their data and predictions.
 
 Such a model's Config has `num_words`, `context_size` and `across_lines` (whether contexts run on across line ends). It
 may have `targets`: "words", or "contexts" to train on the distribution of the next word after each context of the
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def perplexity(nats: float) -> float:
-    """Return e to the mean -log P of a word; infinite where float64 cannot hold it."""
+    """Return exp of the mean -log P of a word, in nats; infinite where float64 cannot hold it."""
     with np.errstate(over="ignore"):
         return float(np.exp(nats))
 
@@ -55,8 +55,8 @@ class Batch(NamedTuple):
         context: int32 [..., c], oldest word first.
         word: int32 [...].
         following: for targets "contexts", the distribution of the words that follow each context.
-        aux: of a minibatch, auxiliary data of its objective (`jaxlm.objectives.output.aux_of`).
-        topics: float32 [..., K], of models that have them: the mixture of topics before the word.
+        aux: auxiliary data of a minibatch for the objective (`jaxlm.objectives.output.aux_of`).
+        topics: float32 [..., K], the mixture of topics before the word, for models with topics.
     """
 
     context: jax.Array
@@ -67,7 +67,7 @@ class Batch(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """A text, and what follows its contexts."""
+    """A text, and the distribution of the next word after each of its contexts."""
 
     text: Text
     next_words: NextWords
@@ -79,7 +79,7 @@ def num_examples(data: Text | Cases | output.Data) -> int:
 
 
 def gather(data: Text | Cases | output.Data, index: jax.Array, capacity: int, config: Any) -> Batch:
-    """Return the examples `index`, int32 [B], of a text."""
+    """Return the examples `index`, int32 [B], of a text; capacity: of ragged entries, for the objective or targets."""
     if isinstance(data, output.Data):
         plain = gather(data.text, index, 0, config)
         return plain._replace(aux=output.aux_of(data, plain.word, index, capacity))
@@ -109,8 +109,8 @@ def context_program(
     """Return the program of a model over a `Text`, `Cases` or `output.Data`, from its losses over a `Batch`.
 
     Args:
-        training_metrics: of models whose loss is not the perplexity; see `Program`.
-        touched: of models with the options of `jaxlm.objectives.output`, as in `output.adapted`.
+        training_metrics: as in `Program`, for models whose loss is not the perplexity.
+        touched: as in `output.adapted`, for models with the options of `jaxlm.objectives.output`.
     """
     plain = Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score, metric=PERPLEXITY,
@@ -122,10 +122,10 @@ def context_program(
 def shared_batch_loss(
     params: Any, batch: Batch, weight: jax.Array, config: Any, predict: Callable[[Any, jax.Array], jax.Array]
 ) -> tuple[jax.Array, Metrics]:
-    """Sum over a minibatch the losses of a model whose vectors of words, R, are those of contexts and output alike.
+    """Sum the losses of a minibatch, for models whose contexts and output share the vectors of words, R.
 
     Args:
-        params: of the model, with R, b and head; `Gathered` with an objective that reads rows.
+        params: of the model, with fields R, b and head; `Gathered` for an objective that reads rows.
         batch: the minibatch.
         weight: [B], 0 for padding.
         config: of the model, with the options of `jaxlm.objectives.output`.
@@ -151,7 +151,7 @@ def shared_batch_loss(
 
 
 def shared_touched(batch: Batch, config: Any, params: Any) -> Any:
-    """Return the rows that a step of `shared_batch_loss` reads, int32 [k] of R, b and the head, and None for the rest.
+    """Return the rows of R, b and the head that a step of `shared_batch_loss` reads, int32 [k]; None for the rest.
 
     Args:
         params: the type of the parameters.
@@ -168,10 +168,12 @@ def _by_contexts(config: Any) -> bool:
 def texts(
     config: Any, eos: int, structure: Tree | Topics | None = None
 ) -> Callable[[np.ndarray], Text | Cases | output.Data]:
-    """Return a function from ids, int32 [events], to a text on the device.
+    """Return a function from ids, int32 [events], to the text on the device, as the model's program reads it.
 
     Args:
-        structure: that of the model, where it has one.
+        config: of the model.
+        eos: id of the line end.
+        structure: the model's tree or topics, if any.
     """
 
     def text(ids: np.ndarray) -> Text:
@@ -209,7 +211,7 @@ def examples(ids: np.ndarray, context_size: int, eos: int, across_lines: bool = 
 
 
 def of_structure(model: Model, history: np.ndarray) -> dict[str, Any]:
-    """Return what a model's structure, if it has one, gives for the prediction after a history, int32 [n], by name."""
+    """Return, by name, the arguments for `log_prob` that a model's structure gives after a history, int32 [n]."""
     structure = model.record.structure_of(asdict(model.config))
     return {} if structure is None else structure.for_prediction(model.structure, history, model)
 
@@ -219,14 +221,14 @@ def predicts_from_context(
 ) -> PredictsWords:
     """Return the capability to predict words; events are scored by the model's program.
 
-    Where a line begins afresh, though contexts ran on across lines in training, its context is one line end, and zeros
-    in place of the vectors of words before that. Predictions are then nearly as good as with the lines before. From
-    several line ends in a row, which training never saw, they are worse.
+    Where a line begins afresh although contexts ran on across lines in training, its context is one line end, before
+    which the vectors of words are zeros. Predictions are then nearly as good as with the lines before. With several
+    line ends in a row, which training never saw, they would be worse.
 
     Args:
-        log_prob: (params, context: int32 [c], oldest first, config) -> [N_w], nats; what a model's structure gives for
-            a prediction comes in addition, by name. It is compiled once for all models of equal config and sizes.
-        log_normalizer: (params, batch, config) -> [B], of models with the options of `jaxlm.objectives.output`.
+        log_prob: (params, context: int32 [c], oldest first, config, **of_structure) -> [N_w], nats. It is compiled once
+            for all models of equal config and sizes.
+        log_normalizer: (params, batch, config) -> [B], for models with the options of `jaxlm.objectives.output`.
     """
     compiled = jax.jit(log_prob, static_argnums=2)
 

@@ -34,18 +34,18 @@ RENAMED = {"context_across_lines": "across_lines"}  # options whose name is not 
 class BySGD:
     """Fitting by the engine (`jaxfit.fit`), on minibatches of the training text or documents.
 
-    `init` and `texts` of a model with a `Structure` take the structure as one more argument, the last.
+    For a model with a `Structure`, `init` and `texts` take the structure as an additional last argument.
 
     Attributes:
-        parameters: the names of the parameters, or of groups of them ("cells" for "cells/0/hi/kernel"), by which the
-            command takes rates and decays.
+        parameters: names of the parameters, or of groups of them ("cells" for "cells/0/hi/kernel"), for which the
+            command accepts rates and decays.
         init: (key, config, counts) -> params before training; counts: int64 [N_w], of the training text.
-        counts: (ids, eos, config) -> these counts, of a model that is trained on a part of the text's events alone, and
-            has zeros for words without any; None: of all events.
+        counts: (ids, eos, config) -> these counts, for a model that is trained only on some events of the text, and
+            initialises other words to zeros; None: those of all events.
         texts: (config, eos) -> a function from ids, int32 [events], or from `Documents`, to the data that `program`
             reads; eos: -1 for documents.
         program: (config) -> the `Program` that the engine runs.
-        unit: what its examples are, for the engine's speed.
+        unit: unit of the engine's speed, such as "words".
     """
 
     parameters: tuple[str, ...]
@@ -58,7 +58,7 @@ class BySGD:
 
 @dataclass(frozen=True, kw_only=True)
 class WithFiles:
-    """What models have in common whose parameters are no checkpoint of the engine, but files of their own.
+    """What models share whose parameters are not a checkpoint of the engine, but files of their own.
 
     `params.sizes()` are the shapes of what was estimated, by name.
 
@@ -85,11 +85,11 @@ class ByCounting(WithFiles):
 
 @dataclass(frozen=True, kw_only=True)
 class ByLibrary(WithFiles):
-    """Fitting by another library at one go, without devices or validation.
+    """Fitting by a single call of another library, without devices or validation.
 
     Attributes:
-        estimate: (data, num_words, eos, config, recipe, seed) -> params; data: ids or `Documents`; recipe: of the
-            record's, a dataclass of its options; seed: of its random numbers.
+        estimate: (data, num_words, eos, config, recipe, seed) -> params; data: ids or `Documents`; recipe: one of the
+            record's, a dataclass of options; seed: of its random numbers.
     """
 
     estimate: Callable[..., Any]
@@ -101,23 +101,23 @@ class Structure:
 
     Attributes:
         name: what it is called in messages, in the help and in `config.json`.
-        options: frozen dataclass of what a user can choose about it; fields that the model's Config has, too, are
-            chosen there.
+        options: frozen dataclass of what a user can choose about it; fields that the model's Config also has are chosen
+            there.
         check: raises UserError for options that exclude each other.
-        origin: options -> what determines the structure besides corpus and seed, for `config.json`; {} if it is read
+        origin: options -> what determines the structure apart from corpus and seed, for `config.json`; {} if it is read
             from a file.
-        first_stage: options -> the options of a model of this kind that has to be trained first, whose folder goes
-            into the field `bootstrap` of the options; None if there is nothing to train first.
+        first_stage: options -> the options of a model of this kind that has to be trained first, whose folder goes into
+            the field `bootstrap` of the options; None if there is nothing to train first.
         build: (corpus, options, counts, key) -> the structure.
-        fields: structure -> the fields of the model's Config that it determines, or was built by.
+        fields: structure -> the fields of the model's Config that it determines, or from which it was built.
         arrays: structure -> the array that holds it, for other programs.
         for_prediction: (structure, history, model) -> what `log_prob` of `jaxlm.context_model.predicts_from_context`
-            takes besides, arrays by argument; history: int32 [n], on one line.
+            takes in addition, arrays by name; history: int32 [n], on one line.
         sha256: structure -> its digest, for `config.json`.
         save: (structure, directory) writes its file; load: (directory, num_words) -> structure.
-        stand_in: (options, num_words, counts) -> a structure of the same size as `build` would give, made without
-            training anything, for measurements.
-        needed: (Config as a mapping, or overrides of its defaults) -> whether a model of it has the structure.
+        stand_in: (options, num_words, counts) -> a structure of about the same size as that of `build`, made without
+            training, for measurements.
+        needed: (Config as a mapping, or overrides of its defaults) -> whether such a model has the structure.
     """
 
     name: str
@@ -148,11 +148,11 @@ class Structure:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LanguageModel(Record):
-    """One language model; the fields of its Config without a default are decided by the data.
+    """A language model; the data determine the fields of its Config that have no default.
 
     Attributes:
-        fitting: how its parameters are found; None for models that are only read.
-        structures: what it may need besides its parameters; a model of a given Config has one at most.
+        fitting: how its parameters are fitted; None for models that are only read from files.
+        structures: what it may need besides its parameters; a given Config has at most one of them.
         reads: what it is trained on and asked about: a text, or documents as bags of words.
     """
 
@@ -167,7 +167,7 @@ class LanguageModel(Record):
         return tuple(f.name for f in fields(self.config) if f.default is f.default_factory is MISSING)
 
     def of_text(self, corpus: Corpus | DocumentCorpus) -> Corpus | DocumentCorpus:
-        """Return data as the model reads them: a text, for a model of documents, with each of its lines as one."""
+        """Return data as the model reads them: for a model of documents, each line of a text becomes a document."""
         if self.reads == "text":
             return corpus
         from jaxlm.data.documents.collection import DocumentCorpus, of_lines  # here, as texts do without sparse tables
@@ -182,7 +182,7 @@ class LanguageModel(Record):
         """Return the options of the structure that a model of this Config has, checked; None where it has none.
 
         Args:
-            given: options by name, as of a command; those of no structure are not read.
+            given: options by name, as of a command; those that are not of the structure are ignored.
         """
         needed, of_config = self.structure_of(config), {field.name for field in fields(self.config)}
         for structure in self.structures:
@@ -211,11 +211,10 @@ class LanguageModel(Record):
     def configure(
         self, num_words: int, structure: Any, overrides: Mapping[str, Any], counts: np.ndarray | None = None
     ) -> Any:
-        """Return the Config over these data; raises UserError where an override is of no field that can be chosen.
+        """Return the Config for these data; raises UserError for an override of a field that cannot be chosen.
 
         Args:
-            counts: of the training text, int64 [N_w], from which a Config with the method `given_counts` completes
-                itself.
+            counts: of the training text, int64 [N_w], which the method `given_counts` of a Config uses, if it has one.
         """
         found = self.decided(num_words, structure, overrides)
         decided = {name: value for name, value in found.items() if name in self.fields_from_data}
@@ -227,5 +226,5 @@ class LanguageModel(Record):
 
 
 def structure_argument(structure: Any) -> tuple[Any, ...]:
-    """Return the structure as further arguments of a model's functions; none where the model has no structure."""
+    """Return the structure as a tuple of further arguments of a model's functions; () if there is none."""
     return () if structure is None else (structure,)

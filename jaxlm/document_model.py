@@ -1,8 +1,8 @@
-"""What models share that predict a document's words one after another: their score, their probabilities of documents.
+"""What models that predict a document's words one after another share: their score and probabilities of documents.
 
-The words come in an order that is drawn, and the probability of a document is averaged over orders (Lauly et al. 2017,
-Eq. 31). Its perplexity is e to the mean over documents of -1/D log p(v) (Eq. 30): each document counts alike, however
-long it is, where the perplexity of a text is a mean over words.
+The order of the words is drawn, and the probability of a document is averaged over orders (Lauly et al. 2017, Eq. 31).
+The perplexity is exp of the mean over documents of -1/D log p(v) (Eq. 30): each document counts equally, whatever its
+length, whereas the perplexity of a text is based on a mean over words.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ METRIC = Metric("document perplexity", perplexity, 2)
 
 
 def of_orderings(model: Model, documents: Documents, seed: int) -> Iterator[NDArray[np.float64]]:
-    """Compute log p(v) of each document in one order of its words after another, float64 [documents], nats, for ever.
+    """Yield log p(v) of each document in one drawn order of its words after another, without end: float64 [documents].
 
-    The model's program scores a document by -1/D log p(v) in the order of its data, which `redraw` draws anew.
+    In nats; 0 for a document without words. The model's program scores a document by -1/D log p(v) in the order of its
+    data, which `redraw` draws anew.
     """
     record: Any = model.record
     program = record.fitting.program(model.config)
@@ -46,7 +47,7 @@ def of_orderings(model: Model, documents: Documents, seed: int) -> Iterator[NDAr
 
 
 def log_mean_exp(values: Iterator[NDArray[np.float64]], number: int) -> NDArray[np.float64]:
-    """Return the logarithm of the mean of the exponentials of `number` arrays, which are not all held at once."""
+    """Return log of the mean of the exponentials of the first `number` arrays, without holding all of them at once."""
     total = next(values)
     for _ in range(number - 1):
         total = np.logaddexp(total, next(values))
@@ -54,7 +55,7 @@ def log_mean_exp(values: Iterator[NDArray[np.float64]], number: int) -> NDArray[
 
 
 def predicts_documents() -> PredictsDocuments:
-    """Return the capability of a model whose program scores documents in the order of its data."""
+    """Return the capability, for a model whose program scores documents in the order of their data."""
     return PredictsDocuments(
         lambda model, documents, orderings, seed: log_mean_exp(of_orderings(model, documents, seed), orderings),
         averaged="orders of words",

@@ -42,23 +42,23 @@ def begin_from(
     vocabulary: Vocabulary,
     counts: np.ndarray,
 ) -> tuple[Any, int]:
-    """Return parameters before training: of those that the model in a folder has under the same names, its own.
+    """Return initial parameters, taken from the model in a folder where it has parameters of the same names.
 
-    Words are found by their names; those that the other model lacks begin as in `params`. Also returns how many words
-    it knows.
+    Words are matched by name; those that the other model lacks keep their values in `params`. Also returns the number
+    of words that it knows.
 
     Args:
         directory: the folder of a trained model.
-        params: the initial parameters of the model that is to be trained.
-        record: of that model.
-        overrides: of its Config's defaults.
-        structure: of that model, if it has one.
-        vocabulary: of that model.
+        params: initial parameters of the model that is to be trained.
+        record: of the model that is to be trained.
+        overrides: overrides of its Config's defaults.
+        structure: its structure, if any.
+        vocabulary: its vocabulary.
         counts: of the training text, int64 [N_w].
 
     Raises:
         UserError: the folder has no such model, or one of another structure, of other classes or of another size, or
-            with none of the words.
+            one that knows none of the words.
     """
     import jax  # here, as the command line needs `fingerprint` before it needs JAX
     import jax.numpy as jnp
@@ -97,9 +97,9 @@ def begin_from(
 
 
 def word_axes(record: LanguageModel, overrides: Mapping[str, Any], counts: np.ndarray) -> dict[str, int]:
-    """Return the axis along which a parameter has an entry for each word, of those that have one.
+    """Return, for each parameter that has one, the axis along which it has an entry for each word.
 
-    It is the axis that grows by one where the vocabulary does.
+    It is the axis that grows by one if the vocabulary does.
     """
     import jax
 

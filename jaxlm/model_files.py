@@ -42,8 +42,8 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
 
     Args:
         directory: the folder, or the file: ARPA, or word2vec's, text or binary.
-        unfinished: accept the best parameters so far of a training that was stopped before its end.
-        verify: hold all files against the manifest, also those that were found whole before.
+        unfinished: whether to accept the best parameters so far of a training that has not finished.
+        verify: whether to compare all files with the manifest, also those that were found whole before.
 
     Raises:
         UserError: there is no model, or one of another package; it is damaged, or its files are of different models;

@@ -45,12 +45,12 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     Args:
         model: name of a model that encodes documents: docnade, deepdocnade, replicated-softmax, lda, ….
         num_features: size of a document's vector.
-        epochs: at most, in place of the recipe's.
-        recipe: name of one of the model's own, or an instance of its class, as of `jaxlm.training.train`.
+        epochs: maximum number of epochs, in place of the recipe's.
+        recipe: name of one of the model's recipes, or an instance of their class, as for `jaxlm.training.train`.
         config: overrides of the model's Config.
-        structure: options of the model's structure, as its tree.
-        log_counts: replace every count n by log(1 + n), rounded, as Lauly et al. (2017) do.
-        random_state: the seed, as of `jaxlm train`, a `RandomState`, or None for a seed drawn at random.
+        structure: options of the model's structure, such as its tree.
+        log_counts: whether to replace every count n by log(1 + n), rounded, as Lauly et al. (2017) do.
+        random_state: the seed, as for `jaxlm train`, a `RandomState`, or None for a seed drawn at random.
 
     Attributes:
         model_: the trained `jaxlm.trained_model.Model`, whose words are the columns' numbers.
@@ -136,9 +136,9 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean over documents with words of 1/D log p of their D words, nats; y is not used.
 
-        It is minus the logarithm of their perplexity (Lauly et al. 2017, Eq. 30), over one order of the words. Where a
-        model's probabilities are estimated, so is it, too high on average for the Replicated Softmax and too low for
-        LDA: their scores are not comparable.
+        It is minus the logarithm of their perplexity (Lauly et al. 2017, Eq. 30), over one order of the words. If a
+        model's probabilities are estimated, so is the score: too high on average for the Replicated Softmax, and too
+        low for LDA, so that their scores are not comparable.
 
         Raises:
             ValueError: no document has words; the model has no probabilities of documents.
@@ -152,7 +152,7 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     @property
     def model_(self) -> Model:
-        """The trained model; it is made of its parts, which alone are pickled."""
+        """The trained model, built from its parts, which alone are pickled."""
         check_is_fitted(self, "params_")
         record = models.get(self.info_["model"])
         return Model(record, _columns(self.n_features_in_), self.config_, self.params_, self.info_, self.structure_)

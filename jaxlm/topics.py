@@ -59,13 +59,17 @@ class TopicOptions:
 
 @dataclass(frozen=True, eq=False)
 class Topics:
-    """What was fitted; words: float32 [K, N_w], parameters of the Dirichlet distribution of each topic's words."""
+    """The fitted topics.
+
+    Attributes:
+        words: float32 [K, N_w], parameters of each topic's Dirichlet distribution over words.
+    """
 
     words: NDArray[np.float32]
 
     @cached_property
     def weights(self) -> Array:
-        """exp(E log β), float32 [K, N_w]."""
+        """exp(E log β) under these distributions, float32 [K, N_w]."""
         from scipy.special import psi
 
         words = self.words.astype(np.float64)
@@ -79,7 +83,15 @@ def require_no_tree(config: Any) -> None:
 
 
 def fit(ids: NDArray[np.int32], num_words: int, eos: int, options: TopicOptions, seed: int) -> Topics:
-    """Fit topics to blocks of as many events of a text, ids [events], as mixtures are inferred from."""
+    """Fit topics to the blocks of `topic_window` events of a text.
+
+    Args:
+        ids: int32 [events].
+        num_words: N_w.
+        eos: id of the line end.
+        options: number of topics and size of blocks.
+        seed: of all random draws.
+    """
     from scipy.sparse import csr_matrix
     from sklearn.decomposition import LatentDirichletAllocation
 
@@ -95,7 +107,7 @@ def mixture(weights: Array, words: Array) -> Array:
 
     Args:
         weights: exp(E log β), [K, N_w].
-        words: int32 [W], -1 for none.
+        words: int32 [W], -1 where there is no word.
     """
     K = len(weights)
     of_words = jnp.where(words[None] >= 0, weights[:, jnp.maximum(words, 0)], 0.0)
@@ -120,9 +132,9 @@ def _mixtures(weights: Array, windows: Array) -> Array:
 def windows(
     ids: NDArray[np.int32], eos: int, size: int, across_lines: bool, first: int, last: int
 ) -> NDArray[np.int32]:
-    """Return the words among the last `size` events before each of the events first … last - 1: [events, size].
+    """Return the words among the last `size` events before each of the events first … last - 1: int32 [events, size].
 
-    Line ends are -1, as is what comes before the text or, unless `across_lines`, before the line.
+    Line ends are -1, as are places before the text or, unless `across_lines`, before the line.
     """
     near = ids[max(0, first - size) : last - 1]
     near = np.pad(near, (size + last - first - 1 - len(near), 0), constant_values=eos)
@@ -136,7 +148,7 @@ def windows(
 def mixtures(
     topics: Topics, ids: NDArray[np.int32], eos: int, options: TopicOptions, across_lines: bool, first: int = 0
 ) -> NDArray[np.float32]:
-    """Infer the mixtures before the events of a text from the event `first` on: [events - first, K].
+    """Infer the mixtures before each event of a text from event `first` on: float32 [events - first, K].
 
     Args:
         ids: int32 [events].
@@ -152,7 +164,7 @@ def mixtures(
 
 
 def for_prediction(topics: Topics, history: NDArray[np.int32], model: Any) -> dict[str, NDArray[np.float32]]:
-    """Return the mixture after a history on one line, for `log_prob`."""
+    """Return the mixture of topics after a history on one line, int32 [n], as an argument of `log_prob`."""
     ids = np.append(history, np.int32(model.vocabulary.eos))
     return {"topics": mixtures(topics, ids, model.vocabulary.eos, model.config, False, len(history))[0]}
 
@@ -170,7 +182,7 @@ def build(corpus: Any, options: TopicOptions, counts: np.ndarray, key: Array) ->
 
 
 def stand_in(options: TopicOptions, num_words: int, counts: np.ndarray) -> Topics:
-    """Return topics at random, of the training text's counts."""
+    """Return random topics with the word counts of the training text."""
     shares = np.random.default_rng(0).exponential(size=(options.num_topics, num_words))
     return Topics((1 / options.num_topics + shares * counts).astype(np.float32))
 

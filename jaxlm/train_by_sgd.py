@@ -42,7 +42,7 @@ def fit(
     seed: int = 1,
     run: Run | None = None,
 ) -> Trained[Model | None]:
-    """Train a model of which everything is given; see `jaxlm.training.train`.
+    """Train a model, with all choices made; arguments as for `jaxlm.training.train`.
 
     Matrix products are of full float32 precision, whatever the device.
     """
@@ -186,15 +186,15 @@ class _Training:
 
 
 def _rounds(structure: Structure, options: Any) -> int:
-    """Return how many models are trained before that over the structure of these options."""
+    """Return how many models are trained before the one over the structure of these options."""
     first = structure.first_stage(options)
     return 0 if first is None else 1 + _rounds(structure, first)
 
 
 def _without_absent(recipe: Recipe, record: LanguageModel, params: Any) -> Recipe:
-    """Leave out rates and decays that recipes of the model have for parameters that its options do without (None).
+    """Leave out rates and decays of the model's recipes for parameters that its options leave out (None).
 
-    Other values for such parameters are a user's own: they stay, and the engine refuses them.
+    Values that a user gave for such parameters stay, and the engine refuses them.
     """
     absent = [name for name in getattr(params, "_fields", ()) if getattr(params, name) is None]
 

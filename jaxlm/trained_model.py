@@ -84,11 +84,12 @@ class Model:
         return {}
 
     def texts(self, config: Any = None) -> Callable[[Any], Any]:
-        """Return the function from ids to the data that the program of a model fitted by SGD reads.
+        """Return the function from ids, or `Documents`, to the data of the model's program; it must be fitted by SGD.
 
-        It is made once: of a model over a tree it holds the paths of all words.
+        It is made once for each Config, as for models over a tree it holds the paths of all words.
 
-        config: in place of the model's own, one that scores in another way.
+        Args:
+            config: a Config that scores in another way; None: the model's own.
         """
         config = self.config if config is None else config
         if config not in self._texts:
@@ -100,41 +101,42 @@ class Model:
     def require(
         self, kind: type[Capability] | tuple[type[Capability], ...], task: str, where: object | None = None
     ) -> Capability:
-        """Return the model's capability of this kind, as `jaxlm.models.require`; raises UserError where it has none."""
+        """Return the model's capability of this kind, as `jaxlm.models.require`; raises Unsupported if it has none."""
         return models.require(self.record, kind, task, where)
 
     def log_prob(self, context: str | Sequence[str]) -> np.ndarray:
-        """Return log-probabilities (nats) of every word of the vocabulary after `context`: float [N_w].
+        """Return log P of every word of the vocabulary after `context`, in nats: float [N_w].
 
         Args:
-            context: the last words before the next, on one line; before them the model sees a line end. A string is
-                prepared as the training text was, as in lower case; a list of words is taken as it is, and may have
-                <eos> where lines end.
+            context: the words before the next one, on one line; before them, the model sees a line end. A string is
+                prepared as the training text was (lower case, …); a list of words is used as it is, and may have <eos>
+                where lines end.
 
         Raises:
-            UserError: a word that is no string, or is unknown where the vocabulary has no <unk>; <eos> within a string;
-                a model without a distribution.
+            UserError: a word is not a string, or a string contains <eos>.
+            NotInTraining: a word is unknown, and the vocabulary has no <unk>.
+            Unsupported: the model has no distribution of words.
         """
         history = self.encode_line(self._given_words(context)) if isinstance(context, str) else self.encode(context)
         with self.precision():
             return self.require(PredictsWords, "log_prob").log_prob(self, history)
 
     def event_log_probs(self, ids: np.ndarray, fresh_lines: bool = False) -> np.ndarray:
-        """Return log-probabilities (nats) of every event of a text, given those before it: float64 [events].
+        """Return log P of every event of a text, given those before it, in nats: float64 [events].
 
         Args:
             ids: int32 [events], the words of each line and then <eos>.
-            fresh_lines: begin a neural model's context, or a cache, afresh at each line, as an n-gram model's context
-                always does.
+            fresh_lines: whether the context of a neural model, or a cache, begins afresh at each line, as that of an
+                n-gram model always does.
         """
         predicts = self.require(PredictsWords, "event_log_probs")
         with self.precision():
             return predicts.event_log_probs(self, checked(ids, self.vocabulary), fresh_lines)
 
     def log_normalizers(self, ids: np.ndarray) -> np.ndarray | None:
-        """Return log Z (nats) before each event of a text: float64 [events]; None where training normalises.
+        """Return log Z before each event of a text, in nats: float64 [events]; None if training normalises scores.
 
-        It is of the scores that noise-contrastive estimation takes for log-probabilities: 0 where they are.
+        It is that of the scores that noise-contrastive estimation treats as log-probabilities: 0 if they are.
         """
         predicts = self.require(PredictsWords, "log_normalizers")
         if predicts.log_normalizers is None:
@@ -146,8 +148,8 @@ class Model:
         """Return log p(v) of each document, float64 [documents], nats; 0 for a document without words.
 
         Args:
-            orderings: of a document's words, drawn by the seed, over which its probability is averaged if it depends on
-                the order (Lauly et al. 2017, Eq. 31); or estimates, if it is estimated from one order each.
+            orderings: number of orders of a document's words, drawn by the seed, over which its probability is averaged
+                if it depends on the order (Lauly et al. 2017, Eq. 31), or of estimates, if each is made from one order.
         """
         predicts = self.require(PredictsDocuments, "document_log_probs")
         require_number(orderings, "orderings", int)
@@ -166,7 +168,7 @@ class Model:
     def document_standard_error(self, documents: Documents, seed: int = 1) -> float | None:
         """Return the estimated standard error of the mean over documents of 1/D log p(v), nats, as drawn by the seed.
 
-        Documents without words do not count. None for models that do not estimate probabilities of documents together.
+        Documents without words do not count. None for models whose estimates for documents do not share an error.
         """
         predicts = self.require(PredictsDocuments, "document_standard_error")
         require_number(seed, "seed", int, **SEED)
@@ -176,7 +178,7 @@ class Model:
             return predicts.standard_error(self, documents.with_words(), seed)
 
     def features(self, documents: Documents | Text) -> np.ndarray:
-        """Return a vector of each document, float32 [documents, N_h]; documents: also as of `jaxlm.train`.
+        """Return a vector of each document, float32 [documents, N_h]; they may be files or lines, as for `jaxlm.train`.
 
         Raises:
             UserError: the documents cannot be read.
@@ -196,7 +198,7 @@ class Model:
             return reading.encode(files, self.vocabulary, how)
 
     def precision(self) -> AbstractContextManager[None]:
-        """Return the context `full_float32` for all models but those that do without JAX, such as n-grams."""
+        """Return the context `full_float32`, or an empty one for models that do not use JAX, such as n-grams."""
         if not isinstance(self.record.fitting, BySGD | ByLibrary):
             return nullcontext()
         from jaxfit.devices.precision import full_float32
@@ -204,15 +206,15 @@ class Model:
         return full_float32()
 
     def evaluate(self, text: Text, orderings: int = 1, seed: int = 1) -> Evaluation | DocumentEvaluation:
-        """Say how well the model predicts a text, or documents; they are read as its training text was.
+        """Evaluate predictions of a text, or of documents, which are read as the training text was.
 
         Args:
-            text: files, or lines, as of `jaxlm.train`.
-            orderings: of a model of documents, as in `document_log_probs`, as is the seed.
+            text: files or lines, as for `jaxlm.train`.
+            orderings, seed: for models of documents, as in `document_log_probs`.
 
         Raises:
-            UserError: the text cannot be read; a word is unknown where the vocabulary has no <unk>; the model has no
-                distribution.
+            UserError: the text cannot be read; a word is unknown, and the vocabulary has no <unk>.
+            Unsupported: the model has no probabilities of words or documents.
         """
         if self.record.reads == "documents":
             documents, unknown = self._documents(text)
@@ -228,13 +230,13 @@ class Model:
     def evaluate_documents(
         self, documents: Documents, unknown: int = 0, orderings: int = 1, seed: int = 1
     ) -> DocumentEvaluation:
-        """Say how well the model predicts documents that have been read; unknown: the number of their other words."""
+        """Evaluate predictions of documents that have been read; unknown: the number of their unknown words."""
         found = self.document_log_probs(documents, orderings, seed)
         bounds, error = self.document_bounds(documents), self.document_standard_error(documents, seed)
         return tasks_of_documents.evaluate(found, documents.lengths, unknown, orderings, bounds, error)
 
     def perplexity(self, text: Text, orderings: int = 1, seed: int = 1) -> float:
-        """Return the perplexity of a text, or of documents, which is another measure; as `evaluate`."""
+        """Return the perplexity of a text, or of documents, which is another measure; arguments as for `evaluate`."""
         return self.evaluate(text, orderings, seed).perplexity
 
     def sample(
@@ -243,14 +245,14 @@ class Model:
         """Draw sentences; line k of a seed is the same however many are drawn.
 
         Args:
-            lines: how many.
+            lines: number of sentences.
             prefix: the first words of each, prepared as the training text was.
-            longest: words after which a line is cut, those of the prefix included.
+            longest: maximum number of words of a line, those of the prefix included.
             temperature: below 1, probable words become more probable.
             seed: of all draws.
 
         Raises:
-            UserError: a number is out of its bounds; an unknown word where the vocabulary has no <unk>.
+            UserError: a number is out of its bounds, or a word is unknown and the vocabulary has no <unk>.
             Unsupported: the model has no distribution of words.
         """
         self.require(PredictsWords, "sample")
@@ -263,9 +265,10 @@ class Model:
         return [" ".join(words) for words in drawn]
 
     def neighbours(self, word: str, top: int = 10, vectors: str | None = None) -> list[Neighbour]:
-        """Return at most `top` words nearest to a word, by the cosine of their vectors, or of those of this name.
+        """Return at most `top` words nearest to a word by the cosine of `Model.vectors`, chosen by the name `vectors`.
 
         Raises:
+            UserError: there are no vectors of this name.
             NotInTraining: the word is not in the vocabulary, or has no vector.
             Unsupported: the model has no word vectors.
         """
@@ -274,7 +277,7 @@ class Model:
         return neighbours.of_word(self.vectors(vectors), self.vocabulary, given, top)
 
     def _given_words(self, text: str) -> list[str]:
-        """Return words written as in the training text: in lower case, numbers as N."""
+        """Return the words of a line as the training text has them, for example in lower case, with N for numbers."""
         if not isinstance(text, str):
             raise UserError(f"{type(text).__name__} is not a text", do="give a string")
         if "\n" in text.removesuffix("\n"):
@@ -285,10 +288,11 @@ class Model:
         """Return the feature vectors of all words: [N_w, N_f].
 
         Args:
-            name: of a parameter that is further vectors of the words, [N_w, D], of models with several sets.
+            name: name of a parameter with other vectors of the words, [N_w, D], for models that have several sets;
+                None: the usual ones.
 
         Raises:
-            UserError: the model has none of this name; the message lists those there are.
+            UserError: the model has no vectors of this name; the message lists those it has.
             Unsupported: the model has no vectors.
         """
         embeds = self.require(Embeds, "vectors")
@@ -311,11 +315,11 @@ class Model:
         return sum(math.prod(shape) for shape in self.sizes().values())
 
     def score(self, sentence: str) -> float:
-        """Return base-10 logarithm of the probability of a sentence and its end, the history beginning afresh."""
+        """Return the base-10 logarithm of the probability of a sentence and its end; the history begins afresh."""
         return self.scores([sentence])[0]
 
     def scores(self, sentences: Sequence[str]) -> list[float]:
-        """Compute `score` of many sentences at once."""
+        """Compute `score` for many sentences at once; raises as `log_prob`."""
         if isinstance(sentences, str):
             raise UserError("scores are of a list of sentences", "sentences", "use score for one")
         lines = [self.encode_line(self._given_words(sentence), end=True) for sentence in sentences]
@@ -326,7 +330,7 @@ class Model:
         return np.add.reduceat(log_probs, starts).tolist()
 
     def encode_line(self, words: Sequence[str], end: bool = False, where: object | None = None) -> np.ndarray:
-        """Return ids of the words of one line as `encode` does; raises UserError where <eos> is one of them, too."""
+        """Return ids of the words of one line as `encode` does; also raises UserError if <eos> is one of them."""
         if EOS in words:
             raise line_end_as_word(where)
         return self.encode(words, end, where)
@@ -335,10 +339,10 @@ class Model:
         """Return ids of words, int32, followed by <eos> if `end`; an unknown word is <unk>.
 
         Args:
-            where: where the words are from, for messages.
+            where: source of the words, for messages.
 
         Raises:
-            UserError: the words are one string, or one of them is none.
+            UserError: the words are a single string, or one of them is not a string.
             NotInTraining: a word is unknown, and the vocabulary has no <unk>.
         """
         ids = encode_words(words, self.vocabulary, where)

@@ -42,20 +42,20 @@ def train(
 
     Args:
         name: of a model of the registry.
-        corpus: training and validation text, or documents for a model that reads documents; models that SGD does not
-            fit do without validation.
+        corpus: training and validation text, or documents for a model of documents; models that are not fitted by SGD
+            need no validation.
         directory: the model's folder, new or empty, or of the same training if `run.resume`.
-        recipe: the name of one of the model's own, or how it is fitted: by SGD, a Recipe; by another library, an
-            instance of the dataclass of the model's own recipes. Models that are counted have none.
-        config: overrides of the model's Config. Those of a recipe that is given by name are included.
+        recipe: name of one of the model's recipes; or a `Recipe`, for fitting by SGD; or an instance of the dataclass
+            of the model's recipes, for fitting by another library. Models fitted by counting have none.
+        config: overrides of the model's Config, in addition to those of a recipe that is given by name.
         structure: the options of a model that has a structure, an instance of its `structure.options`.
-        initial: the folder of a trained model from whose parameters of the same names training begins.
+        initial: folder of a trained model; training begins from its parameters of the same names.
         seed: of all random draws.
         run: how the training is run (devices, time limit, resume, progress).
 
     Raises:
-        UserError: another model is in the folder, or this one and `run.resume` is not set; data, options or recipe
-            that the model cannot be trained with; a loss that is not finite; a full disk.
+        UserError: another model is in the folder, or this one and `run.resume` is not set; the model cannot be trained
+            with these data, options or recipe; a loss is not finite; the disk is full.
     """
     record, directory, config = models.get(name), Path(directory), config or {}
     if isinstance(corpus, Corpus) != (record.reads == "text"):

@@ -17,12 +17,12 @@ class Text(NamedTuple):
 
     Attributes:
         words: int32 [capacity], the events, then `<eos>` up to one of a few capacities, so that texts of similar length
-            share a compiled program; of a memory-mapped text the events alone.
+            share a compiled program; for a memory-mapped text, only the events.
         events: int32 scalar, the number of events; an array, since a static number would compile for each length.
         eos: int32 scalar, the id of the line end.
-        before: int32 scalar, the id at all places before a context's last line end, where contexts do not run on across
-            these: `<eos>`, or `NO_WORD`.
-        topics: float32 [capacity, K], of models that have them: the mixture of topics before each event.
+        before: int32 scalar, the id at all places before a context's last line end, if contexts do not run on across
+            line ends: `<eos>`, or `NO_WORD`.
+        topics: float32 [capacity, K], the mixture of topics before each event, for models with topics.
     """
 
     words: jax.Array
@@ -35,11 +35,12 @@ class Text(NamedTuple):
 def text_of(ids: np.ndarray, eos: int, topics: np.ndarray | None = None) -> Text:
     """Put a text on the device.
 
-    On a CPU a memory-mapped text stays in its file, of which steps read what they need.
+    On a CPU, a memory-mapped text stays in its file, from which steps read what they need.
 
     Args:
-        ids: [events].
-        topics: [events, K].
+        ids: int32 [events].
+        eos: id of the line end.
+        topics: float32 [events, K]; None for models without topics.
     """
     missing = 0 if isinstance(ids, np.memmap) else capacity_step(len(ids)) - len(ids)
     words = ids if isinstance(ids, np.memmap) else np.pad(ids, (0, missing), constant_values=eos)
@@ -48,7 +49,7 @@ def text_of(ids: np.ndarray, eos: int, topics: np.ndarray | None = None) -> Text
 
 
 def without_history(data: Any) -> Any:
-    """Return a text, or a model's data of one, in which lines that begin afresh have no word before a line end."""
+    """Return a text, or a model's data of one, whose contexts have no words before a line end."""
     if isinstance(data, Text):
         return data._replace(before=NO_WORD)
     return data._replace(text=without_history(data.text))
@@ -71,8 +72,8 @@ def gather_contexts(
     """Gather contexts w_1..w_c, int32 [B, c], oldest word first, and the words that follow them, int32 [B].
 
     Args:
-        text: the events; before the first one is a line end, and before that others, or unless `across_lines`
-            `text.before`.
+        text: the events; contexts of the first ones are filled with line ends, or unless `across_lines` with one line
+            end and, before it, `text.before`.
         index: int32 [B], positions of events in the text.
         context_size: c.
         across_lines: whether contexts continue across line ends, as in the thesis; otherwise all places before a

@@ -18,7 +18,13 @@ LARGEST = 1 << 25  # pairs of words whose counts are added up in memory: about 1
 
 
 class Counts(NamedTuple):
-    """Words i, int32 [k], and j >= i, int32 [k]; X_ij = X_ji, float64 [k]."""
+    """Counts X_ij = X_ji of pairs of words i <= j.
+
+    Attributes:
+        i: int32 [k].
+        j: int32 [k].
+        X: float64 [k].
+    """
 
     i: NDArray[np.int32]
     j: NDArray[np.int32]
@@ -46,13 +52,13 @@ def count(ids: NDArray[np.int32], num_words: int, window: int, eos: int | None =
         ids: int32 [events], the words of each line and then its end, which is counted like any word.
         num_words: N_w.
         window: the largest distance, in events.
-        eos: id of the line end, where no pair is to be across one; None: pairs are across line ends.
+        eos: id of the line end, if pairs are not counted across line ends; None: they are.
 
     Returns:
-        The counts above zero, in the order of i and then of j, in several parts.
+        The nonzero counts, ordered by i and then by j, in several parts.
 
     Raises:
-        UserError: there is no room for a file.
+        UserError: the disk has no room for a file.
     """
     added: list[sparse.csr_array] = []
     stored: list[_Rows] = []

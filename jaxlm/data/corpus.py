@@ -34,7 +34,7 @@ class Corpus(NamedTuple):
         return {"events": {"train": len(self.train), "valid": len(self.valid), "test": len(self.test)}}
 
     def describe(self) -> dict[str, Any]:
-        """Return what `config.json` holds of it, and a resumed training must find again."""
+        """Return what `config.json` holds about it, and what a resumed training compares."""
         left_out = self.vocabulary.left_out
         return {
             "name": self.name,
@@ -80,8 +80,8 @@ def coverage_note(ids: np.ndarray, vocabulary: Vocabulary, unknown: int) -> str:
 def content_sha256(train: np.ndarray, valid: np.ndarray, vocabulary: Vocabulary) -> str:
     """Return the sha256 of encoded texts and their words.
 
-    Not of the test text, which may change when training is resumed. The last result is remembered: a corpus is hashed
-    when it is read, and asked for again by everything that is made from it.
+    The test text is left out, as it may change when training is resumed. The last result is remembered: a corpus is
+    hashed when it is read, and its digest is needed again by all that is made from it.
     """
     for known, digest in _digests:
         if all(ref() is value for ref, value in zip(known, (train, valid, vocabulary), strict=True)):

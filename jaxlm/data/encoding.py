@@ -36,15 +36,15 @@ def build(
 ) -> tuple[Vocabulary, Encoded]:
     """Read a training text once: choose its vocabulary and encode it.
 
-    Words first get ids in the order of their appearance, which are replaced in place once all counts are known.
-    So standard input can be the training text, and memory holds one piece and the distinct words only, where the ids
-    are stored in a file (`jaxfit.files.large_arrays`).
+    Words first get ids in the order of their appearance, which are replaced in place once all counts are known. The
+    training text can therefore be standard input, and memory holds only one piece and the distinct words if the ids are
+    stored in a file (`jaxfit.files.large_arrays`).
 
     Args:
         files: names of files, `-` for standard input; compressed ones are recognised.
         reading: encoding and preprocessing.
         size, min_count, closed: as in `jaxlm.data.vocabulary.Vocabulary.from_counts`.
-        vocabulary: use these words and `<unk>` instead, with counts and order from this text.
+        vocabulary: words to use instead, with `<unk>`, in the order of their counts in this text.
 
     Raises:
         UserError: a file cannot be read as text; as `Vocabulary.from_counts`.

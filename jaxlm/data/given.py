@@ -21,13 +21,13 @@ def are_files(text: Text) -> bool:
 
 @contextmanager
 def as_files(text: Text, name: str, encoding: str = "utf-8") -> Iterator[list[str]]:
-    """Yield the names of the files that are given, or of a temporary one that holds the lines given.
+    """Yield the names of the given files, or of a temporary file with the given lines.
 
     Args:
         text: a file (a string or a path), paths, or lines, as strings or lists of words, also as the only column of a
             data frame. A list of strings is always one of lines.
         name: of a temporary file: "train", "valid", ….
-        encoding: in which files are read, and so the temporary one is written.
+        encoding: encoding in which the files will be read, and the temporary one is written.
 
     Raises:
         UserError: it is none of these, or empty; a line has a line end, a word has white space or is empty; the
@@ -64,7 +64,7 @@ def as_files(text: Text, name: str, encoding: str = "utf-8") -> Iterator[list[st
 
 @contextmanager
 def as_words(words: str | os.PathLike[str] | Sequence[str], name: str, *further: str) -> Iterator[str]:
-    """Yield the name of the file of words that is given, or of a temporary one that holds the words given.
+    """Yield the name of the given file of words, or of a temporary file with the given words.
 
     Args:
         *further: words that are added to a list that lacks them.

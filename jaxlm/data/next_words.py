@@ -1,8 +1,8 @@
 """The words that follow each context of a text, and how often: training cases of §3.4.1 (Mnih 2010).
 
-There each case is a context and the distribution of the next word after it, in place of one next word. Each event of
-the text is still one example, so that contexts count as often as they occur; what is given for its word is the
-distribution after its context. The distributions are stored once for each distinct context.
+A case is a context with the distribution of the next word after it, in place of one next word. Each event of the text
+is still an example, so that contexts count as often as they occur; its target is the distribution after its context.
+The distributions are stored once for each distinct context.
 """
 
 from typing import NamedTuple
@@ -20,9 +20,11 @@ class NextWords(NamedTuple):
     """The distributions after the distinct contexts of a text.
 
     Attributes:
-        context: int32 [capacity], of each event the number of its context.
-        start: int32 [contexts + 1]; context k is followed by word[start[k] : start[k + 1]], with the probabilities
-            share[start[k] : start[k + 1]].
+        context: int32 [capacity], the number of each event's context.
+        start: int32 [at least contexts + 1]: the words that follow context k are word[start[k] : start[k + 1]], with
+            probabilities share[start[k] : start[k + 1]].
+        word: int32 [entries].
+        share: float32 [entries].
     """
 
     context: Array
@@ -32,12 +34,12 @@ class NextWords(NamedTuple):
 
 
 class Following(NamedTuple):
-    """The distributions of a minibatch, laid flat.
+    """The distributions of a minibatch of B examples, laid flat.
 
     Attributes:
-        owner: int32 [n], the example (B: padding).
-        word: [n].
-        share: [n].
+        owner: int32 [n], the example, B for padding.
+        word: int32 [n].
+        share: float32 [n], its probability, 0 for padding.
     """
 
     owner: Array

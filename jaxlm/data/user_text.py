@@ -37,7 +37,7 @@ def from_files(
         reading, vocabulary: as in `jaxlm.data.encoding.build`.
         size, min_count, closed: as in `jaxlm.data.vocabulary.Vocabulary.from_counts`: without them, words seen once
             become `<unk>`, unless the training text has `<unk>` itself.
-        carve: split validation text off the training text if no validation files are given.
+        carve: whether to split validation text off the training text if no validation files are given.
 
     Raises:
         UserError: as `jaxlm.data.encoding.build`; standard input is named twice.
@@ -97,8 +97,8 @@ def _describe_left_out(vocabulary: Vocabulary, text: Encoded) -> str:
 def split_validation(ids: np.ndarray, eos: int, part: int = 20) -> tuple[np.ndarray, np.ndarray]:
     """Split validation text off a training text: its last lines, one in `part` (at least one).
 
-    Contiguous lines and not scattered ones: neighbouring sentences share topics and names, which would make
-    validation easier than a test on other text.
+    These are contiguous lines, not scattered ones, since neighbouring sentences share topics and names, which would
+    make validation easier than a test on other text.
 
     Raises:
         UserError: the text has a single line.

@@ -15,7 +15,7 @@ UNK = "<unk>"
 
 
 class LeftOut(NamedTuple):
-    """The words of a training text that its vocabulary leaves out: they are `<unk>`."""
+    """The words of a training text that its vocabulary leaves out, which become `<unk>`."""
 
     words: int  # different ones
     occurrences: int
@@ -24,11 +24,12 @@ class LeftOut(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The words a model knows, in the order of their ids: by decreasing count in the text they are of, then by name.
+    """The words a model knows, in the order of their ids: by decreasing count in the text they are from, then by name.
 
     `<eos>` is an entry like any other, and so is `<unk>`, which a closed vocabulary lacks unless it is a word of the
-    training text. Word vectors of other programs may lack `<eos>`, which models that predict words need. Documents
-    have neither, and their words may be in another order, that of the numbers by which files of counts name them.
+    training text. Word vectors of other programs may lack `<eos>`, which models that predict words need. Vocabularies
+    of
+    documents have neither, and may be in another order: that of the numbers by which files of counts identify words.
     """
 
     words: tuple[str, ...]
@@ -57,17 +58,17 @@ class Vocabulary:
 
     @property
     def closed_advice(self) -> str:
-        """What to do about a word outside the vocabulary where that has no `<unk>`."""
+        """Advice for messages about a word outside of a vocabulary without `<unk>`."""
         trained = self.left_out is not None
         other = "train without --closed-vocabulary" if trained else "a model that has it (SRILM: ngram-count -unk)"
         return f"the vocabulary has no {UNK}: use its words only, or {other}"
 
     @property
     def log_share_of_unknown(self) -> float:
-        """The logarithm of the share that one of the words left out has of `<unk>`, all having the same; nats.
+        """The logarithm of the equal share of `<unk>` that each of the words left out has, in nats.
 
-        0 where their number is not known, or is 0, as for a text in which `<unk>` stands for them. By it sentences with
-        unknown words can be compared with others: `<unk>` itself has the probability of all of these words together.
+        0 if their number is unknown, or 0, as for a text that has `<unk>` itself. It makes sentences with unknown words
+        comparable with others: `<unk>` has the probability of all words left out together.
         """
         return -math.log(max(1, self.left_out.words)) if self.left_out is not None else 0.0
 
@@ -119,7 +120,9 @@ class Vocabulary:
         """Order the chosen words and `<eos>` by their counts; all other words of `counts` count as `<unk>`.
 
         Args:
-            rule: which words these others are.
+            chosen: words of the vocabulary.
+            counts: of the words of the training text and of `<eos>`.
+            rule: which words the others are, for messages.
         """
         entries = {w: int(counts.get(w, 0)) for w in (*chosen, EOS)}
         outside = [n for w, n in counts.items() if w not in entries]
@@ -140,8 +143,8 @@ class Vocabulary:
         """Read a file written by `save`, or a user's list of words, one per line, with or without counts.
 
         Args:
-            left_out: what is known of the words that are not in it.
-            line_end: whether there must be `<eos>`, as for all but documents.
+            left_out: the words that are not in it, if known.
+            line_end: whether `<eos>` must be in it, as it must except for documents.
 
         Raises:
             UserError: the file is empty, is not UTF-8 or lacks `<eos>`, a word is a duplicate or contains white space,

@@ -74,7 +74,7 @@ class DocumentCorpus(NamedTuple):
         }
 
     def describe(self) -> dict[str, Any]:
-        """Return what `config.json` holds of it, and a resumed training must find again."""
+        """Return what `config.json` holds about it, and what a resumed training compares."""
         left_out = self.vocabulary.left_out
         return {
             "name": self.name,

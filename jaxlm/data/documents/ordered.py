@@ -1,7 +1,7 @@
-"""Documents as sequences of words, in orders that are drawn, on the device, and minibatches of them laid flat.
+"""Documents as sequences of words, in drawn orders, on the device, and minibatches of them laid flat.
 
 A bag of words has no order; a model that predicts its words one after another is trained on orders drawn anew for each
-epoch, and scored by some that are drawn once (Lauly et al. 2017, §2.2.1).
+epoch, and scored on orders that are drawn once (Lauly et al. 2017, §2.2.1).
 """
 
 from functools import partial
@@ -48,14 +48,14 @@ class Words(NamedTuple):
 
 
 def ordered(documents: Documents, key: Array) -> Ordered:
-    """Lay out documents, each in an order drawn by key."""
+    """Lay out the words of documents, those of each document in an order drawn by key."""
     offsets = np.concatenate([[0], np.cumsum(documents.lengths)]).astype(np.int32)
     word = np.repeat(documents.counts.indices, documents.counts.data)
     return redraw(Ordered(offsets, np.pad(word, (0, capacity_step(len(word)) - len(word)))), key)
 
 
 def redraw(original: Ordered, key: Array) -> Ordered:
-    """Return the documents with the words of each in an order drawn by key."""
+    """Return the documents with the words of each in a new order drawn by key."""
     offsets, word = np.asarray(original.offsets), np.asarray(original.word)
     number = int(offsets[-1])
     drawn = np.asarray(_draws(key, len(word)))[:number]
@@ -85,7 +85,9 @@ def gather(data: Ordered, index: Array, capacity: int, num_words: int) -> Words:
     """Gather documents into `capacity` words.
 
     Args:
-        index: int32 [B], the documents.
+        data: the documents.
+        index: int32 [B], which documents.
+        capacity: number of entries, static.
         num_words: N_w.
     """
     owner, place, real = spread(data.offsets, index, capacity)
@@ -95,11 +97,11 @@ def gather(data: Ordered, index: Array, capacity: int, num_words: int) -> Words:
 
 @jax.named_scope("running_sum")
 def running_sums(rows: Array, owner: Array) -> Array:
-    """Sum the rows of each word's predecessors in its document: Σ_{k<i} rows[k], [n, D].
+    """Sum the rows of the words before each word in its document: Σ_{k<i} rows[k], [n, D].
 
     It is a cumulative sum that begins afresh at each document (Eq. 7), in about 2 n D (SPAN + 1) operations: sums
-    within spans of words are products, to which those of earlier spans are added. The sums of other documents are not
-    subtracted, which would cost digits.
+    within spans of words are products, to which those of earlier spans are added. Sums of other documents are never
+    subtracted, which would lose precision.
 
     Args:
         rows: of each word, [n, D].

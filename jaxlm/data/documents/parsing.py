@@ -1,9 +1,9 @@
 """Files of documents: one a line, as text or as counts, `labels id:count id:count …`.
 
 The latter is the layout of SVMlight's files, and of many collections of documents: labels separated by commas, or none,
-`qid:n`, which is not used, and comments after `#`. A blank line is a document without words in both; a line that is a
-comment alone is none. scikit-learn's reader skips blank lines, takes ids in ascending order only and does not say where
-a file is wrong.
+then `qid:n`, which is ignored, and comments after `#`. A blank line is a document without words in both formats; a line
+with only a comment is not a document. scikit-learn's reader skips blank lines, takes ids in ascending order only and
+does not say where a file is wrong.
 """
 
 import re
@@ -68,9 +68,10 @@ def read(files: Sequence[Source], reading: DocumentReading) -> Bags:
 
 
 def format_of(path: Source) -> str:
-    """Return the format that the first line of a file has: "counts" if half of it looks like them.
+    """Return the format of a file by its first line: "counts" if at least half of its fields look like counts.
 
-    Comments aside, and lines of one field, which may be the labels of a document without words, or a text's word.
+    Lines that are comments, or have a single field, are skipped: that field may be the label of a document without
+    words, or the word of a text.
     """
     for _, line in _lines(path, "latin-1"):
         fields = line.partition("#")[0].split()

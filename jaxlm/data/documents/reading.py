@@ -21,7 +21,7 @@ PART = 20  # one document in so many is used for validation where no other is gi
 
 
 class DocumentFiles(NamedTuple):
-    """A data set as a command reads it."""
+    """A data set of documents as a command reads it."""
 
     corpus: DocumentCorpus
     unknown: dict[str, int]  # number of words outside the vocabulary in "train", "valid" and "test"
@@ -48,9 +48,9 @@ def from_files(
             validation documents have a word 0.
         vocabulary: file of the words, one a line; those of counts are in the order of their numbers.
         size: number of words, the most frequent ones, of texts.
-        min_count: least count of a word of texts; None: 2, but 1 where all words occur once, and with `size`.
+        min_count: minimum count of a word of texts; None: 2, but 1 where all words occur once, and with `size`.
         stop_words: file of words that texts are read without.
-        carve: take validation documents from the training documents if no validation files are given.
+        carve: whether to take validation documents from the training documents if no validation files are given.
 
     Raises:
         UserError: as `parsing.read`; the documents have no words; options that the format does not take.
@@ -167,7 +167,7 @@ def in_vocabulary(
     """Return documents as counts of the words of a vocabulary, and the number of their other words.
 
     Args:
-        strict: numbers past the vocabulary's end are errors.
+        strict: whether numbers past the vocabulary's end are errors.
 
     Raises:
         UserError: a word has a number that the vocabulary does not have.

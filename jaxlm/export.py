@@ -26,7 +26,7 @@ def word2vec(model: Model, path: Path, name: str | None = None) -> None:
     """Write word vectors as text (gensim, fastText).
 
     Args:
-        name: as of `Model.vectors`.
+        name: as in `Model.vectors`.
     """
     word_vectors.write_text(model.vocabulary.words, _vectors(model, path, name), path)
 
@@ -35,7 +35,7 @@ def word2vec_binary(model: Model, path: Path, name: str | None = None) -> None:
     """Write word vectors as word2vec's binary form, float32.
 
     Args:
-        name: as of `Model.vectors`.
+        name: as in `Model.vectors`.
     """
     word_vectors.write_binary(model.vocabulary.words, _vectors(model, path, name), path)
 

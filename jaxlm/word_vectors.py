@@ -1,8 +1,7 @@
 """Word vectors in the files of word2vec, as text or binary, which gensim, fastText and most other programs read.
 
-Both begin with a line `N_w N_f`. Then there is for each word its name, a blank and its N_f features: as text, separated
-by blanks, on one line; binary, as float32 of the low byte first, where a line feed may follow (word2vec writes one,
-gensim none).
+Both begin with a line `N_w N_f`. For each word, its name, a blank and its N_f features follow: as text, separated by
+blanks, on one line, or as little-endian float32, where a line feed may follow (word2vec writes one, gensim none).
 """
 
 import re
@@ -106,7 +105,8 @@ Entry = tuple[bytes, NDArray[np.float32], str]  # word, vector, place in the fil
 def _is_text(path: Path, width: int) -> bool:
     """Return whether the first vector of a file, which has a first line, is text.
 
-    At least half of it are numbers, or else two or more of what is on its line, and at least half, are meant for some.
+    It is text if its line has at least `width` / 2 numbers, or if at least half of the fields of its line, and two or
+    more, look like numbers in some notation.
     """
     with open_bytes(path) as file:
         file.readline(LONGEST)

@@ -61,7 +61,7 @@ class Window:
             self.open(slot)
 
     def open(self, slot: int) -> None:
-        """Let a class be merged."""
+        """Allow the class of a slot to be merged."""
         self.mergeable[slot] = True
         self.renew(slot)
 

@@ -3,9 +3,9 @@
     P(w | history) = λ P_cache(w) + (1 - λ) P_unigram(w),
     P_cache(w) = Σ_{d: w_{i-d} = w} e^{-αd} / Σ_d e^{-αd},   d = 1..N
 
-The cache has the last N words and line ends before w_i, or those since the text, or a line that begins afresh, began;
-while it is empty, P is P_unigram. With α = 0 all of them count alike (Kuhn and De Mori 1990), with α > 0 the later ones
-count more (Clarkson and Robinson 1997). The model is made to be mixed with others.
+The cache has the last N words and line ends before w_i, or fewer at the beginning of the text, or of a line if each
+line is scored without history; while it is empty, P is P_unigram. With α = 0 all of them count alike (Kuhn and De Mori
+1990), with α > 0 the later ones count more (Clarkson and Robinson 1997). The model is made to be mixed with others.
 """
 
 from dataclasses import dataclass
@@ -36,11 +36,11 @@ class Config:
 
 
 def cache_probs(ids: NDArray[np.int32], fresh: NDArray[np.bool_], config: Config) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return P_cache of each event given those before it, 0 where the cache is empty, and where it is: both [events].
+    """Return P_cache of each event given those before it (0 if the cache is empty), and if it is empty: both [events].
 
     Args:
-        ids: [events], of at least one event.
-        fresh: [events], where a cache begins, as at the first event.
+        ids: int32 [events], at least one.
+        fresh: bool [events], true where a new cache begins; true for the first event.
     """
     time = np.arange(len(ids))
     length = np.minimum(time - np.maximum.accumulate(np.where(fresh, time, 0)), config.window)
@@ -74,7 +74,7 @@ def _weights(distances: NDArray[np.int64], config: Config) -> Floats:
 
 
 def _mixed(share: Any, cache: Floats, unigrams: Floats) -> Floats:
-    """Return the logarithm of the mixture, where `share` is that of the cache."""
+    """Return the logarithm of the mixture, where `share` is the weight of the cache."""
     return np.log(share * cache + (1 - share) * np.exp(unigrams))
 
 

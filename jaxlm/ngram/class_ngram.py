@@ -32,12 +32,12 @@ DAMAGED = "damaged classes of words"
 
 
 class ClassNGram(NamedTuple):
-    """What the model knows.
+    """The parameters of the model.
 
     Attributes:
-        ngram: over classes.
-        classes: int64 [N_w].
-        log_prob: log P(w | class(w)), [N_w].
+        ngram: the n-grams of classes.
+        classes: the class of each word, int64 [N_w].
+        log_prob: log P(w | class(w)), nats, float64 [N_w].
     """
 
     ngram: NGram
@@ -91,7 +91,7 @@ def train(ids: NDArray[np.int32], num_words: int, eos: int, config: Config) -> C
 
 
 def word_classes(ids: NDArray[np.int32], frequency: Ints, eos: int, config: Config) -> NDArray[np.int64]:
-    """Return the class of each word, int64 [N_w]: 0 is that of the line end, and none is empty."""
+    """Return the class of each word, int64 [N_w]; 0 is the class of the line end, and no class is empty."""
     seen = np.flatnonzero(frequency)
     num_classes, alone = min(config.num_classes, len(seen)), int(np.searchsorted(seen, eos))
     counts = bigrams(np.searchsorted(seen, ids).astype(np.int32), len(seen))

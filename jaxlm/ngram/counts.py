@@ -31,11 +31,11 @@ class Grams(NamedTuple):
 def count(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> list[Grams]:
     """Count the n-grams of orders 1 to `order`; element k - 1 holds the k-grams.
 
-    The unigrams are all `vocab_size + 1` words, seen or not, so that their ids are those of the words; their prefix
-    and suffix are 0.
+    The unigrams are all `vocab_size + 1` words, seen or not, so that their ids are those of the words; their prefix and
+    suffix are 0.
 
     Args:
-        ids: events: the words of each line, then `eos`.
+        ids: int32 [events], the words of each line, then `eos`.
         vocab_size: N_w.
         eos: id of the line end.
         order: 1 to 9.
@@ -69,7 +69,8 @@ def with_begin_markers(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Insert `<s>` (id `vocab_size`) before each line; also return each position's depth in its line, 1 for `<s>`.
 
-    A line starts at the beginning and after each `eos`; a k-gram can end at position i if `depth[i] >= k`.
+    A line starts at the beginning and after each `eos`; a k-gram can end at position i if `depth[i] >= k`. From ids
+    int32 [events] with L lines, both results are int32 [events + L].
     """
     starts = np.concatenate([[0], np.flatnonzero(ids[:-1] == eos) + 1])
     words = np.insert(np.asarray(ids, np.int32), starts, vocab_size)
@@ -80,11 +81,11 @@ def with_begin_markers(
 
 
 def continuation_counts(tables: list[Grams], vocab_size: int) -> list[NDArray[np.int64]]:
-    """Return the counts that Kneser-Ney smoothing uses, one array for each order.
+    """Return the counts that Kneser-Ney smoothing uses, one array [G] for each order.
 
     For the highest order these are the counts c(w_1..w_n); for lower orders the number of distinct words seen before
-    the n-gram, N_1+(. w_1..w_k), but the count of an n-gram that begins with `<s>`, which no word can precede (Chen
-    and Goodman 1998, Section 4.1.6, as in SRILM and KenLM).
+    the n-gram, N_1+(. w_1..w_k), except that n-grams that begin with `<s>`, which no word can precede, keep their own
+    count (Chen and Goodman 1998, Section 4.1.6, as in SRILM and KenLM).
     """
     adjusted = []
     begins = np.arange(vocab_size + 1) == vocab_size
@@ -96,7 +97,7 @@ def continuation_counts(tables: list[Grams], vocab_size: int) -> list[NDArray[np
 
 
 def counts_of_counts(counts: NDArray[np.int64], highest: int) -> NDArray[np.int64]:
-    """Return n_r, the number of n-grams that occur r times, for r = 0..`highest`."""
+    """Return n_r, the number of n-grams that occur r times, for r = 0..`highest`: [highest + 1]."""
     return np.bincount(counts[counts <= highest], minlength=highest + 1)
 
 

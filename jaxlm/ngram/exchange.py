@@ -31,7 +31,7 @@ def exchange(counts: "csr_array", num_classes: int, alone: int, passes: int) -> 
         passes: number of passes at most.
 
     Returns:
-        The class of each word, [N_w]; none is empty.
+        The class of each word, int64 [N_w]; no class is empty.
     """
     words = by_frequency(counts.sum(axis=1), alone)
     classes = np.empty(len(words), np.int64)

@@ -70,7 +70,7 @@ class NGram:
         return self.score_events(ids)[0]
 
     def score_events(self, ids: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return what `event_log_probs` does, and the order of the n-gram that each is of, 1 to n, both [events]."""
+        """Return what `event_log_probs` returns, and the order (1 to n) of the longest n-gram found: both [events]."""
         ids = np.asarray(ids)
         if len(ids) == 0:
             return np.zeros(0), np.zeros(0, np.int64)
@@ -184,7 +184,7 @@ def load(directory: Path, vocab_size: int, eos: int, config: Any) -> NGram:
 
 
 def _problem(model: NGram) -> str | None:
-    """Say what is wrong with the tables of a model; None where they are as `NGram` says."""
+    """Say what is wrong with the tables of a model; None if they are valid."""
     size = model.vocab_size + 1
     histories = 1
     for k, (keys, *values) in enumerate(model.tables, start=1):

@@ -21,11 +21,12 @@ BLOCK = 1 << 25  # cosines at a time: 128 MB
 
 
 class Questions(NamedTuple):
-    """Questions a b c d.
+    """Questions a b c d: a is to b as c is to d.
 
     Attributes:
-        words: of each question.
+        words: the four words of each question.
         section: of each question, a position in `names`.
+        names: of the sections.
     """
 
     words: list[list[str]]
@@ -34,7 +35,7 @@ class Questions(NamedTuple):
 
 
 class Score(NamedTuple):
-    """How many questions of a set have all words in the vocabulary, are left out for want of one, and are right."""
+    """The numbers of a section's questions: those asked, those left out for unknown words, and those answered right."""
 
     name: str
     asked: int
@@ -43,7 +44,7 @@ class Score(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """The share of right answers; undefined where nothing is asked."""
+        """The share of right answers; NaN where none is asked."""
         return self.right / self.asked if self.asked else math.nan
 
 
@@ -72,23 +73,23 @@ def read(path: Source, encoding: str = "utf-8") -> Questions:
 
 
 def candidates(vocabulary: Vocabulary, most_frequent: int | None = None) -> dict[str, int]:
-    """Return the ids of the words that can be asked and answered: the N most frequent, or all.
+    """Return the ids of the words that questions and answers may have: of the `most_frequent` words, or of all.
 
-    `<eos>` and `<unk>` are no words here.
+    `<eos>` and `<unk>` do not count as words.
     """
     words = [word for word in vocabulary.words if word not in (EOS, UNK)]
     return {word: vocabulary.ids[word] for word in words[:most_frequent]}
 
 
 def answer(vectors: ArrayLike, questions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Answer questions: argmax_w cos(w, b - a + c) over all rows w but a, b and c, where a, b, c have length 1.
+    """Answer each question by the row w, other than a, b, c, with the largest cos(w, b - a + c) (a, b, c of length 1).
 
     Args:
-        vectors: [n, N_f], one for each word that can be asked and answered.
-        questions: int64 [Q, 3], rows a, b, c.
+        vectors: [n, N_f], one for each word that questions and answers may have.
+        questions: int64 [Q, 3], the rows of a, b and c.
 
     Returns:
-        Rows, int64 [Q].
+        The rows of the answers, int64 [Q].
     """
     table = np.asarray(vectors, np.float32)
     sizes = np.maximum(lengths(table), TINY)[:, None]
@@ -111,14 +112,14 @@ def marked(
     prepare: Callable[[str], str] = str,
     most_frequent: int | None = None,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which questions can be asked, all words being known, and which are answered right: bool [Q] each.
+    """Return which questions are asked, as all their words have vectors, and which are answered right: bool [Q] each.
 
     Args:
         vectors: [N_w, N_f], of the vocabulary's words.
         vocabulary: the words.
-        questions: whose words are as in running text.
-        prepare: makes of a word what it is in the training text, such as its lower case.
-        most_frequent: ask and answer with so many of the most frequent words only.
+        questions: with words as in running text.
+        prepare: changes a word to its form in the training text, for example to lower case.
+        most_frequent: the number of most frequent words to which questions and answers are restricted. None: all words.
     """
     there = has_vector(vectors)
     known = {word: i for word, i in candidates(vocabulary, most_frequent).items() if there[i]}
@@ -139,7 +140,7 @@ def judge(
     prepare: Callable[[str], str] = str,
     most_frequent: int | None = None,
 ) -> list[Score]:
-    """Score the answers to each section's questions; arguments as of `marked`."""
+    """Score the answers to each section's questions; arguments as in `marked`."""
     asked, right = marked(vectors, vocabulary, questions, prepare, most_frequent)
     section = np.array(questions.section, np.int64)
     counts = [np.bincount(section[rows], minlength=len(questions.names)) for rows in (asked, ~asked, right)]

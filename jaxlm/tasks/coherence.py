@@ -18,12 +18,12 @@ from jaxlm.data.documents.collection import Documents
 def npmi(documents: Documents, first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     """Compute the normalised pointwise mutual information of pairs of words: float64 [pairs].
 
-    It is 0 where it is undefined: for a pair of which a word is in no document, or both are in all.
+    It is 0 where it is undefined: where a word of the pair is in no document, or both are in all documents.
 
     Args:
-        documents: in which words are counted as there or not.
+        documents: only whether a word occurs in a document counts, not how often.
         first: ids of the pairs' first words, int [pairs].
-        second: of their second words.
+        second: ids of their second words, int [pairs].
     """
     there, number = (documents.counts > 0).tocsc().astype(np.float64), len(documents)
     one, other = there[:, np.asarray(first)], there[:, np.asarray(second)]
@@ -41,7 +41,7 @@ def coherence(documents: Documents, words: ArrayLike) -> NDArray[np.float64]:
     """Return the mean NPMI of the pairs of words of each topic: float64 [topics].
 
     Args:
-        words: ids of each topic's words, int [topics, n], at least two.
+        words: ids of each topic's words, int [topics, n], n at least 2.
     """
     topics = np.asarray(words)
     first, second = np.triu_indices(topics.shape[1], 1)

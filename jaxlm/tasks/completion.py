@@ -34,7 +34,12 @@ Scores = NDArray[np.float64]
 
 
 class Question(NamedTuple):
-    """A sentence with a gap, and the words that could fill it; where: its file and line."""
+    """A sentence with a gap, and the choices that could fill it.
+
+    Attributes:
+        name: its id.
+        where: its file and line.
+    """
 
     name: str
     text: str
@@ -57,11 +62,11 @@ class Question(NamedTuple):
 def read(path: Source, encoding: str = "utf-8") -> list[Question]:
     """Read questions: rows of an id, a sentence with one gap `_____`, and the choices a), b) and so on.
 
-    The first row may be a header: it has no gap, nor a part of one.
+    The first row may be a header: its second field has no gap, nor a part of one.
 
     Raises:
-        UserError: a row has no gap or several, another number of choices than others, or an empty one; an id is there
-            twice; as `jaxlm.data.tables.rows`.
+        UserError: a row has no gap or several, another number of choices than others, or an empty one; two rows
+            have the same id; there are no questions; as `jaxlm.data.tables.rows`.
     """
     questions: list[Question] = []
     names: set[str] = set()
@@ -90,7 +95,7 @@ def read_answers(path: Source, questions: list[Question], encoding: str = "utf-8
     """Read the right choices, int64 [Q], of rows of an id and a letter; the first row may be a header.
 
     Raises:
-        UserError: a letter or an id is not one of the questions', an id is there twice or not at all; as
+        UserError: a letter or an id is not one of the questions', a question has two answers or none; as
             `jaxlm.data.tables.rows`.
     """
     known = {question.name: LETTERS[: len(question.choices)] for question in questions}
@@ -115,16 +120,16 @@ def read_answers(path: Source, questions: list[Question], encoding: str = "utf-8
 def gap_scores(model: Model, questions: list[Question], prepare: Callable[[str], str], period_apart: bool) -> Scores:
     """Return how well each choice fits its gap by a model that fills gaps: [Q, choices], in units of log10 P.
 
-    That of a choice of several words is the mean of theirs.
+    The score of a choice of several words is the mean of the words' scores.
 
     Args:
-        model: of the capability `FillsGaps`.
+        model: has the capability `FillsGaps`.
         questions: what is asked.
-        prepare: text -> text as that of the training was.
+        prepare: changes text to the form of the training text.
         period_apart: as in `Question.sentences`.
 
     Raises:
-        UserError: a word is unknown, where the vocabulary has no `<unk>`.
+        UserError: a word is unknown and the vocabulary has no `<unk>`; the model does not fill gaps.
     """
     fills, unk = model.require(FillsGaps, "complete"), model.vocabulary.unk
     share = model.vocabulary.log_share_of_unknown if fills.of_word else 0.0
@@ -153,9 +158,9 @@ def choose(scores: Scores) -> NDArray[np.int64]:
 
 
 def mix(first: Scores, second: Scores, weight: float) -> Scores:
-    """Compute α log P_1 + (1 - α) log P_2 of each sentence.
+    """Compute α log P_1 + (1 - α) log P_2 of each sentence, [Q, choices].
 
-    It is the logarithm of the product of the models, which compares sentences without being normalised.
+    This is the logarithm of an unnormalised product of the models, which suffices to compare sentences.
 
     Args:
         weight: α.
@@ -178,13 +183,13 @@ def fit_weight(first: Scores, second: Scores, answers: NDArray[np.int64]) -> flo
 def cross_fitted(
     first: Scores, second: Scores, answers: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], tuple[float, float]]:
-    """Choose by a mixture whose weight is fitted on the other half of the questions (every second question).
+    """Choose in each half of the questions (every second one) with the weight fitted on the other half.
 
     Returns:
-        The choices, int64 [Q], and the weights that the 1st, 3rd, … and the 2nd, 4th, … questions are answered with.
+        The choices, int64 [Q], and the weights used for the 1st, 3rd, … and for the 2nd, 4th, … questions.
 
     Raises:
-        UserError: there is one question.
+        UserError: there are fewer than two questions.
     """
     if len(answers) < 2:
         raise UserError("one question leaves none to fit its weight to", do="give more questions, or the weight")

@@ -15,18 +15,18 @@ from jaxlm.tasks.intervals import Interval, bootstrap
 
 @dataclass(frozen=True)
 class DocumentEvaluation:
-    """Documents as a model sees them.
+    """How well a model predicts documents.
 
     Attributes:
         mean: over documents, of 1/D log p(v), nats.
-        documents: that have words; the others count nowhere.
-        words: of these documents.
-        unknown: other words, outside the vocabulary, which are left out.
-        orderings: over which each p(v) is averaged, or estimates.
+        documents: number of documents with words; the others are left out.
+        words: number of words in these documents.
+        unknown: number of words outside the vocabulary, which are left out.
+        orderings: number of orders of the words, or of estimates, over which each p(v) is averaged.
         interval: of the perplexity, 95 % by the bootstrap over documents; None where it is not computed.
         bound: the perplexity of the variational bound, which the exact one is at most; None for models without it.
-        standard_error: of the perplexity, where all p(v) have an estimate in common, whose error `interval` leaves out;
-            None for other models.
+        standard_error: of the perplexity, due to an estimate that all p(v) share (`interval` does not include it); None
+            for other models.
     """
 
     mean: float
@@ -81,9 +81,9 @@ def evaluate(
     Args:
         log_probs: log p(v) of each document, [documents], nats.
         lengths: their numbers of words, [documents].
-        unknown: the number of their other words.
-        orderings: as of `DocumentEvaluation`.
-        bounds: numbers that log p(v) is not below, [documents], nats.
+        unknown: the number of words outside the vocabulary.
+        orderings: as in `DocumentEvaluation`.
+        bounds: lower bounds of log p(v), [documents], nats.
         standard_error: of the estimated mean over documents of 1/D log p(v), nats.
     """
     found = lengths > 0
@@ -105,6 +105,7 @@ def topics(weights: ArrayLike, words: Sequence[str], top: int) -> list[list[tupl
     Args:
         weights: [N_w, N_h].
         words: N_w names.
+        top: number of words for each unit.
     """
     table = np.asarray(weights)
     best = np.argsort(-table, axis=0, kind="stable")[:top].T

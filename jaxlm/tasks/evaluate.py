@@ -17,17 +17,17 @@ LN10 = math.log(10)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A text as a model sees it.
+    """How well a model predicts a text.
 
-    An event is a word or a line end. Unknown words are those outside the vocabulary; they are events too,
-    predicted as `<unk>`.
+    An event is a word or a line end. Unknown words are those outside the vocabulary; they are events too, predicted as
+    `<unk>`.
 
     Attributes:
         log_prob: the sum of log P over its events, in nats.
         known: the same without the events that are `<unk>`, unknown words or a literal `<unk>` of the text; None where
             there is no separate sum of these.
         log_normalizer: mean and standard deviation over events of log Z, in nats, of a model whose scores training does
-            not normalise; None for others. `log_prob` is of normalised probabilities all the same.
+            not normalise; None for others. `log_prob` is of normalised probabilities nevertheless.
     """
 
     log_prob: float
@@ -68,7 +68,7 @@ def evaluate(log_probs: ArrayLike, unknown: int = 0, known: NDArray[np.bool_] | 
 
     Args:
         log_probs: [events], in nats.
-        unknown: how many of them are of unknown words.
+        unknown: how many of the events are unknown words.
         known: [events], false for those that are `<unk>`.
     """
     values = np.asarray(log_probs, np.float64)
@@ -89,7 +89,11 @@ def show_normalizers(log_normalizer: tuple[float, float]) -> str:
 
 
 def line_log_probs(log_probs: NDArray[np.float64], ids: NDArray[np.int32], eos: int) -> NDArray[np.float64]:
-    """Sum event log-probabilities [events] over each line, its end included: [lines]."""
+    """Sum event log-probabilities [events] over each line, its end included: [lines].
+
+    Raises:
+        ValueError: the text does not end with a line end.
+    """
     ends = np.flatnonzero(np.asarray(ids) == eos) + 1
     if len(ends) == 0 or ends[-1] != len(ids):
         raise ValueError("the text does not end with a line end")

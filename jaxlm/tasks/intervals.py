@@ -14,7 +14,7 @@ UNDEFINED = (math.nan, math.nan)
 
 
 def of_share(successes: int, trials: int) -> Interval:
-    """Return Wilson's interval of a probability, from independent trials; of none, it is undefined."""
+    """Return Wilson's interval of a probability, from independent trials; NaN without trials."""
     if trials == 0:
         return UNDEFINED
     from scipy.stats import binomtest  # here, as it takes a while, and most commands do without it
@@ -28,8 +28,8 @@ def bootstrap(statistic: Callable[[NDArray[np.int64]], NDArray[np.float64]], uni
 
     Args:
         statistic: (drawn units: int64 [n, units], 0 to units - 1) -> its value for each of n samples, float64 [n]; NaN
-            where it is undefined, which is left out.
-        units: their number; without any, the interval is undefined.
+            where it is undefined; these samples are left out.
+        units: their number; if it is 0, the interval is NaN.
         seed: of the draws.
     """
     if units == 0:

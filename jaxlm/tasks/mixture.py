@@ -32,9 +32,14 @@ def mix(first: ArrayLike, second: ArrayLike, weight: float = 0.5) -> Floats:
 
 
 def slope(first: ArrayLike, second: ArrayLike, weight: float) -> float:
-    """d/dα Σ log(α P + (1 - α) Q) = Σ (P - Q) / (α P + (1 - α) Q); events that neither can explain say nothing.
+    """Compute d/dα Σ log(α P + (1 - α) Q) = Σ (P - Q) / (α P + (1 - α) Q), without events where P = Q = 0.
 
-    It falls with α: the log-likelihood is concave.
+    It does not increase with α, since the log-likelihood is concave.
+
+    Args:
+        first: log P of each event, [events], nats.
+        second: log Q, likewise.
+        weight: α.
     """
     x, y = _pair(first, second)
     with np.errstate(invalid="ignore"):
@@ -52,7 +57,11 @@ def slope(first: ArrayLike, second: ArrayLike, weight: float) -> float:
 def fit_weight(first: ArrayLike, second: ArrayLike) -> float:
     """Return the weight α in [0, 1] of the first model that maximises the mixture's likelihood, by bisection (§3.4.2).
 
-    0.5 where the two models agree on every event.
+    It is 0.5 if the two models agree on every event.
+
+    Args:
+        first: log-probability of each event under the first model, [events], nats.
+        second: the same under the second model.
     """
     x, y = _pair(first, second)
     if np.array_equal(x, y):
@@ -83,9 +92,10 @@ def mix_all(log_probs: ArrayLike, weights: ArrayLike) -> Floats:
 def fit_weights(log_probs: ArrayLike) -> Floats:
     """Return the weights [N] of N models' mixture that maximise its likelihood.
 
-    By expectation maximisation from equal weights: a weight becomes its model's mean share of the events'
-    probabilities. As the log-likelihood is concave, no weights are better by more than max_i mean_t P_i / P_mix - 1
-    nats an event, which ends it. Events that no model can explain say nothing. Source: Jelinek and Mercer 1980.
+    Expectation maximisation begins with equal weights; in each step a weight becomes its model's mean share of the
+    events' mixture probabilities. As the log-likelihood is concave, no weights are better by more than
+    max_i mean_t P_i / P_mix - 1 nats per event; it ends when this is small. Events to which all models give probability
+    0 are left out. Source: Jelinek and Mercer 1980.
 
     Args:
         log_probs: [N, events], in nats.
@@ -103,7 +113,7 @@ def fit_weights(log_probs: ArrayLike) -> Floats:
 
 
 def average(log_probs: ArrayLike) -> Floats:
-    """Compute log 1/N Σ_i P_i of N models' log-probabilities [N, events]: [events], in nats."""
+    """Compute log(1/N Σ_i P_i) of N models' log-probabilities [N, events]: [events], in nats."""
     values = np.asarray(log_probs, np.float64)
     return mix_all(values, np.full(len(values), 1 / len(values)))
 
@@ -111,7 +121,7 @@ def average(log_probs: ArrayLike) -> Floats:
 def bias_variance(log_probs: ArrayLike) -> tuple[float, float]:
     """Return bias and variance (Eq. 4.9, 4.10) of N models' log-probabilities of the same text, [N, events].
 
-    They are parts of the expected -log P, in nats an event: bias + variance = E[-log P_i] (Eq. 4.8). exp(bias) is the
+    They are parts of the expected -log P, in nats per event: bias + variance = E[-log P_i] (Eq. 4.8). exp(bias) is the
     perplexity of the average of the models' predictions.
     """
     values = np.asarray(log_probs, np.float64)

@@ -19,7 +19,7 @@ def unit_vectors(vectors: ArrayLike) -> NDArray[np.float64]:
 
 
 def has_vector(vectors: ArrayLike) -> NDArray[np.bool_]:
-    """Return which rows of a table are not zero, [N_w]: words that training never saw beside others have zeros."""
+    """Return which rows of a table are not zero, [N_w]: words that training never saw beside others have zero rows."""
     return np.any(np.asarray(vectors), axis=1)
 
 
@@ -30,15 +30,18 @@ def lengths(vectors: ArrayLike) -> NDArray[np.float64]:
 
 
 def nearest(vectors: ArrayLike, word: int, top: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the `top` words nearest to `word`, itself and words without a vector left out, and their cosines.
+    """Return the `top` words nearest to `word`, other than itself and words without a vector, and their cosines.
 
     Words are found by products in the table's own precision, without a copy of it. The cosines of those found, and of
-    all that rounding may have put behind them, are then computed in float64.
+    all that rounding errors may have ranked below them, are then computed in float64.
 
     Args:
         vectors: [N_w, N_f].
-        word: a row.
-        top: at most so many; there are fewer where fewer words have a vector.
+        word: its row.
+        top: number of words; fewer are returned if fewer have a vector.
+
+    Returns:
+        Rows, the nearest first, and their cosines: both [k], k <= top.
     """
     table = np.asarray(vectors)
     sizes = lengths(table)
@@ -78,7 +81,7 @@ def of_word(vectors: ArrayLike, vocabulary: Vocabulary, word: str, top: int) -> 
 
 
 def shared(first: ArrayLike, second: ArrayLike, top: int) -> NDArray[np.float64]:
-    """Return which share of each row's nearest rows is the same in two tables of vectors of the same words.
+    """Return the share of each row's nearest rows that two tables of vectors of the same words have in common.
 
     Args:
         first: [N, D], one vector for each word.
@@ -93,7 +96,7 @@ def shared(first: ArrayLike, second: ArrayLike, top: int) -> NDArray[np.float64]
 
 
 def near(vectors: ArrayLike, top: int) -> NDArray[np.bool_]:
-    """Return which `top` rows are the nearest of each row of a table [N, D], by Euclidean distance: [N, N]."""
+    """Return which `top` rows are the nearest of each row of a table [N, D], by Euclidean distance: bool [N, N]."""
     table = np.asarray(vectors, np.float64)
     centred = table - table.mean(axis=0)  # large common parts would cost digits
     squares = np.sum(centred**2, axis=1)

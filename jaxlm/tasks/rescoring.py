@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 
 class Features(NamedTuple):
-    """The features of a hypothesis, of which weights have the same names.
+    """The features of a hypothesis, or their weights.
 
     Attributes:
         acoustic: log, to any base.
@@ -57,13 +57,13 @@ class Hypothesis(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Word errors of chosen hypotheses, and words of the references, of each utterance: int64 [U]."""
+    """Word errors of the hypothesis chosen for each utterance, and number of words of its reference: int64 [U] each."""
 
     errors: Ints
     words: Ints
 
     def rate(self) -> float:
-        """Compute the word error rate; undefined without words."""
+        """Compute the word error rate; NaN without words."""
         return float(_rates(self, np.arange(len(self.errors))[None])[0])
 
     def interval(self) -> Interval:
@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
         return bootstrap(lambda drawn: _rates(self, drawn), len(self.errors))
 
     def difference(self, other: "Outcome") -> Interval:
-        """Compute the bootstrap interval of the rate less that of other choices for the same utterances."""
+        """Compute the bootstrap interval of this rate minus that of other choices for the same utterances."""
         return bootstrap(lambda drawn: _rates(self, drawn) - _rates(other, drawn), len(self.errors))
 
 
@@ -83,12 +83,12 @@ def _rates(outcome: Outcome, drawn: Ints) -> Floats:
 def read(path: Source, encoding: str = "utf-8") -> dict[str, list[Hypothesis]]:
     """Read n-best lists by utterance, from a table whose first row names its columns.
 
-    Columns, in any order: utterance; rank in its list; acoustic; lm, the log10 probability by the recogniser's
-    language model; nwords, the number of words; hypothesis. Others are ignored.
+    Columns, in any order: utterance; rank in its list; acoustic; lm, the log10 probability by the recogniser's language
+    model; nwords, the number of words; hypothesis. Others are ignored.
 
     Raises:
-        UserError: a column is missing, a row has another number of fields, or one that should be is not a number; as
-            `jaxlm.data.tables.rows`.
+        UserError: a column is missing, a row has another number of fields, a field that should be a number is not, or
+            there are no hypotheses; as `jaxlm.data.tables.rows`.
     """
     lists: dict[str, list[Hypothesis]] = {}
     table = rows(path, encoding)
@@ -114,7 +114,7 @@ def read_references(path: Source, utterances: Iterable[str], encoding: str = "ut
     """Read what was said in each of these utterances: a line has an utterance and its words; others are ignored.
 
     Raises:
-        UserError: an utterance is there twice or not at all; as `jaxlm.data.files.chunks`.
+        UserError: an utterance has two references or none; as `jaxlm.data.files.chunks`.
     """
     found: dict[str, list[str]] = {}
     for number, line in enumerate(read_lines(path, Reading(encoding)), 1):
@@ -140,10 +140,10 @@ def without(words: Sequence[str], noise: Collection[str]) -> list[str]:
 
 
 def word_errors(hypotheses: Sequence[Sequence[str]], reference: Sequence[str]) -> Ints:
-    """Count substituted, deleted and inserted words, as few as explain each hypothesis (Levenshtein's distance).
+    """Count the fewest substituted, deleted and inserted words that explain each hypothesis (Levenshtein distance).
 
     A row of the table of distances is computed for all hypotheses [H] at once. Along the row, insertions make
-    D[j] = min_{k <= j} (c[k] + j - k), where c[k] is the distance without an insertion last.
+    D[j] = min_{k <= j} (c[k] + j - k), where c[k] is the distance without an insertion at the end.
 
     Returns:
         int64 [H].
@@ -163,7 +163,7 @@ def word_errors(hypotheses: Sequence[Sequence[str]], reference: Sequence[str]) -
 
 
 def first(hypotheses: Sequence[Hypothesis]) -> int:
-    """Return the place of the recogniser's first hypothesis in a list: of the lowest rank."""
+    """Return the position of the recogniser's best hypothesis in a list: that with the lowest rank."""
     return min(range(len(hypotheses)), key=lambda i: hypotheses[i].rank)
 
 
@@ -171,7 +171,9 @@ def outcome(errors: Sequence[Ints], words: Sequence[int], chosen: Iterable[int])
     """Return the errors of the hypotheses that are chosen from each list.
 
     Args:
-        words: of the references.
+        errors: of each list's hypotheses, int64 [H].
+        words: number of words of each reference.
+        chosen: the position of the chosen hypothesis in each list.
     """
     return Outcome(np.array([wrong[i] for wrong, i in zip(errors, chosen, strict=True)]), np.array(words))
 
@@ -188,7 +190,7 @@ def features(hypotheses: Sequence[Hypothesis], model: ArrayLike) -> Floats:
 
 
 def choose(table: Floats, weights: ArrayLike) -> Ints:
-    """Choose from a list, of equal hypotheses the first: int64 [G].
+    """Choose the hypothesis of a list with the largest score by each of G weights, the first of equal ones: int64 [G].
 
     Args:
         table: features, [H, 4].
@@ -203,8 +205,8 @@ def choose(table: Floats, weights: ArrayLike) -> Ints:
 def grid(weights: Features) -> Floats:
     """Return the weights that `fit` tries, [G, 4], as multiples of those given.
 
-    The acoustic weight stays, since only ratios matter; the model's and the recogniser's are multiplied by 0, 1/8, …,
-    3; that of words is the larger of these multiplied by -1, -7/8, …, 1.
+    The acoustic weight is kept, since only ratios matter. The model's and the recogniser's are multiplied by 0 to 3, in
+    steps of 1/8. The weight of words is the larger of the two, as given, multiplied by -1 to 1, in steps of 1/8.
     """
     model, recogniser = (np.linspace(0, 3, 25) * weight for weight in (weights.model, weights.recogniser))
     words = np.linspace(-1, 1, 17) * max(weights.model, weights.recogniser)
@@ -213,9 +215,9 @@ def grid(weights: Features) -> Floats:
 
 
 def fit(errors: Ints, tried: Floats) -> Floats:
-    """Return the weights with the fewest errors, [4]; of several, those nearest to their mean, by shares of the ranges.
+    """Return the weights with the fewest errors, [4]; of several, those nearest to their mean, relative to the ranges.
 
-    Errors are few and change in steps, so that many weights have the fewest; those in their midst are the safest.
+    Error counts are small integers, so that many weights have the fewest; those in the middle are the safest.
 
     Args:
         errors: of all utterances with each of the weights, int64 [G].
@@ -239,7 +241,7 @@ def leave_one_out(tables: Sequence[Floats], errors: Sequence[Ints], tried: Float
         The choices, int64 [U], and the weights that are fitted to all lists, [4].
 
     Raises:
-        UserError: there is one list.
+        UserError: there are fewer than two lists.
     """
     if len(tables) < 2:
         raise UserError("one list leaves none to fit its weights to", do="give more lists, or the weights")

@@ -28,7 +28,7 @@ class Retrieval(NamedTuple):
     Attributes:
         recalls: levels of recall, [R].
         precision: float64 [queries, R], of those queries that have a label of the database.
-        by_chance: the mean precision of documents in no order, of the same queries.
+        by_chance: the mean precision, for the same queries, of documents in random order.
     """
 
     recalls: tuple[float, ...]
@@ -53,14 +53,14 @@ def retrieve(
     labels: Labels,
     recalls: Sequence[float] = RECALLS,
 ) -> Retrieval:
-    """Rank a database for each query.
+    """Rank a database for each query, and measure precision.
 
     Documents with equal cosines are in the order of the database; a vector of zeros has the cosine 0 with all.
 
     Args:
         queries: their vectors, [Q, H].
         database: the vectors of its documents, [N, H].
-        query_labels: of each query; one without a label of the database counts nowhere.
+        query_labels: of each query; queries without a label of the database are left out.
         labels: of each document of the database.
         recalls: in (0, 1].
     """

@@ -62,7 +62,7 @@ def read(path: Source, encoding: str = "utf-8") -> Pairs:
 
 
 def cosines(vectors: ArrayLike, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Compute the cosines of pairs of rows, int64 [P, 2], of a table [N_w, N_f]: [P]."""
+    """Compute the cosines of pairs of rows, int64 [P, 2], of a table [N_w, N_f]: float64 [P]."""
     first, second = (unit_vectors(np.asarray(vectors)[column]) for column in pairs.T)
     return np.einsum("pf,pf->p", first, second)
 
@@ -85,13 +85,13 @@ def spearman(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
 def compared(
     vectors: ArrayLike, vocabulary: Vocabulary, pairs: Pairs, prepare: Callable[[str], str] = str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the cosines of the pairs whose words both have a vector, people's scores of these, and which they are.
+    """Return the cosines of the pairs whose words both have a vector, people's scores of them, and which they are.
 
     Args:
         vectors: [N_w, N_f], of the vocabulary's words.
         vocabulary: the words.
-        pairs: whose words are as in running text.
-        prepare: makes of a word what it is in the training text, such as its lower case.
+        pairs: with words as in running text.
+        prepare: changes a word to its form in the training text, for example to lower case.
 
     Returns:
         float64 [k] and [k], of k pairs; bool [P], of all.

@@ -119,6 +119,9 @@ def join(trees: Sequence[Tree]) -> Tree:
 
     Two trees get one new root, four get three. A word has all the codes that it has in the given trees, longer by one
     step for two trees and by two for four. Nodes are numbered level by level, so that the most visited come first.
+
+    Raises:
+        UserError: there are no trees, or they are over vocabularies of different sizes.
     """
     if not trees:
         raise UserError("no trees to join", do="ask for at least one copy")
@@ -157,6 +160,7 @@ def build(
 
     Raises:
         UserError: an argument is invalid, or a Huffman tree has no counts.
+        ValueError: features are missing, or there are features or counts of another number of words.
     """
     if kind not in get_args(Kind):
         raise UserError(f"unknown kind of tree {kind!r}", do=f"choose from {', '.join(get_args(Kind))}")

@@ -63,7 +63,7 @@ class Sparse:
         gradient: (weights, batch, weight, keys, config) -> (loss, Metrics, gradients), for a model with a faster way
             than differentiating gathered rows. It reads the `tables.Weights` of each parameter; a gradient is an
             array for a dense parameter, and a tuple of `tables.Part` for a table. The loss may be None where it is
-            not computed. Where tables are split over devices, gathered rows are differentiated all the same.
+            not computed. Where tables are split over devices, gathered rows are differentiated instead.
         preconditioned: whether `gradient` is another direction than the gradient of `loss`, so that tables cannot be
             split.
     """

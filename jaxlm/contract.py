@@ -182,7 +182,7 @@ class LanguageModel(Record):
         """Return the options of the structure that a model of this Config has, checked; None where it has none.
 
         Args:
-            given: options by name, as of a command; those that are not of the structure are ignored.
+            given: options by name, for example those of a command; options that are not the structure's are ignored.
         """
         needed, of_config = self.structure_of(config), {field.name for field in fields(self.config)}
         for structure in self.structures:

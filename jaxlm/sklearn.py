@@ -55,7 +55,7 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     Attributes:
         model_: the trained `jaxlm.trained_model.Model`, whose words are the columns' numbers.
         config_, params_, structure_, info_: its parts.
-        n_features_in_, feature_names_in_: as of every transformer.
+        n_features_in_, feature_names_in_: as for every transformer.
     """
 
     def __init__(

@@ -136,7 +136,7 @@ def shapes(config: Config) -> Any:
     return Params._make(jax.ShapeDtypeStruct((n,), jnp.float32) for n in (config.num_users, config.num_items))
 
 
-# "thesis": the decay of §5.4.2, as of updates per triple. "tuned" was chosen by validation ratings of MovieLens 1M.
+# "thesis": the decay of §5.4.2, as in updates per triple. "tuned" was chosen by validation ratings of MovieLens 1M.
 RECIPES: dict[str, tuple[None, dict[str, Any]]] = {
     "thesis": (None, {"prior": "per-rating", "decay_users": 0.1, "decay_items": 0.1}),
     "tuned": (None, {"prior": "per-row", "decay_users": 5.0, "decay_items": 3.0}),

@@ -85,7 +85,7 @@ def shapes(config: Config) -> Params:
 
 
 def cost(config: Config, costs: NDArray[np.int64]) -> Cost:
-    """Count what a rating takes: as of the RBM, and the rows of U of its user's rated items, added and added to."""
+    """Count what a rating takes: as for the RBM, and reading and updating the rows of U of its user's rated items."""
     plain, H = rbm.cost(config, costs), config.num_hidden
     known, rated = costs[:, 0].sum(), costs[:, 1].sum()
     numbers = H * float(rated / known)

@@ -85,7 +85,7 @@ def _improvements(side: Side, rows: Array, others: Array, decay: Array, exponent
             return part.stars * jnp.einsum("tld,td->tl", vectors, of_tiles, precision=jax.lax.Precision.HIGHEST)
 
         def of_all(x: Array) -> Array:
-            """(YᵀY + λ n^ν I) x, [rows, D]: what all pairs have of the product of a row's matrix and its x."""
+            """Compute (YᵀY + λ n^ν I) x, [rows, D]: the part of all pairs in the product of a row's matrix and x."""
             return jnp.dot(x, shared, precision=jax.lax.Precision.HIGHEST) + prior * x
 
         x = rows.at[part.row].get(mode="fill", fill_value=0)
@@ -108,6 +108,6 @@ def _gram(others: Array) -> Array:
 
 
 def _priors(part: Side, others: Array, decay: Array, exponent: Array) -> Array:
-    """λ n^ν of each row of a chunk, [rows]; above 0 in rows of padding, too."""
+    """Compute λ n^ν of each row of a chunk, [rows]; it is above 0 in rows of padding, too."""
     number = row_sums(jnp.sum(part.other < others.shape[0], axis=1, dtype=others.dtype), part)
     return decay * jnp.maximum(number, 1) ** exponent

@@ -19,7 +19,7 @@ from typing import NoReturn
 from jaxfit.errors import UserError
 
 BEAT = 1.0  # seconds between two bytes
-MIN_SILENCE = 10.0  # seconds: a process is silent while a call in C, as of XLA, keeps all of Python waiting
+MIN_SILENCE = 10.0  # seconds: a process is silent while a call in C, for example in XLA, keeps all of Python waiting
 GRACE = 10.0  # seconds that process 0 is given to report its own error first
 HELLO_SECONDS = 2.0  # in which a process that has connected says which one it is
 HERE = "127.0.0.1"  # this machine

@@ -119,7 +119,7 @@ class HostData:
             self.held[stretch] = self.worker.submit(copy_context().run, self._gathered, stretch, order)
 
     def block(self, stretch: Stretch, order: Callable[[Stretch], Order | None] = lambda _: None) -> Block:
-        """Return the minibatches of a stretch, on the devices; arguments as of `prepare`."""
+        """Return the minibatches of a stretch, on the devices; arguments as in `prepare`."""
         self.prepare(stretch, order)
         return self.held[stretch].result()
 

@@ -233,7 +233,7 @@ def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
 
 
 def cost(config: Config, costs: None = None) -> Cost:
-    """Count what a word takes: as of the factored RBM, and the products of A with p, and their gradient."""
+    """Count what a word takes: as for the factored RBM, and the products of A with p and their gradient."""
     plain = frbm.cost(config)
     operations = plain.operations + PRODUCT * 2 / 3 * config.num_hidden**2
     return Cost(operations, 0, 0, f"{plain.formula}; 4 N_h² operations: A")

@@ -268,7 +268,7 @@ def _scored(
 
 
 def cost(config: Config, costs: Any = None) -> Cost:
-    """Count what a word takes: as of the NPLM, and its row of W, where rows are read."""
+    """Count what a word takes: as for the NPLM, and its row of W if rows are read."""
     plain = nplm.cost(config)
     rows = config.num_hidden if plain.read else 0
     return plain._replace(read=plain.read + rows, added=plain.added + rows)

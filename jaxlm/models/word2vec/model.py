@@ -151,7 +151,7 @@ def cost(config: Config, predictions: float, against_noise: float) -> Cost:
 
 
 # Differs: row-wise AdaGrad, where the authors' program has SGD with a falling rate. A minibatch adds up the gradients
-# of a frequent word's many windows, as of a node near the root of a tree; by SGD that diverges for a small vocabulary.
+# of a frequent word's many windows, or of a node near the root of a tree; by SGD that diverges for a small vocabulary.
 # The table `embeddings` compares it with AdaGrad, whose steps take half as long again, and with blocks of 32 words,
 # which share as many noise words: steps take less time, and the vectors are worse.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {

@@ -184,9 +184,9 @@ def encode(params: Params, documents: Documents, config: Config) -> NDArray[np.f
 def log_prob(beta: Array, words: Array, key: Array, alpha: float, particles: int = PARTICLES) -> Array:
     """Estimate log p(v) of ONE document by a particle filter: the logarithm of an estimate without bias.
 
-    A particle is the number n_k of earlier words of each topic. It predicts the next word by p(w | before) = Σ_k (n_k +
-    α) β_kw / Σ_k (n_k + α); the mean over particles is a factor of the estimate. Particles are resampled in proportion
-    to their predictions, and then draw the word's topic from its posterior.
+    A particle is the number n_k of earlier words of each topic. It predicts the next word by
+    p(w | before) = Σ_k (n_k + α) β_kw / Σ_k (n_k + α); the mean over particles is a factor of the estimate. Particles
+    are resampled in proportion to their predictions, and then draw the word's topic from its posterior.
 
     Args:
         beta: [K, N_w].

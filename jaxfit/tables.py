@@ -147,9 +147,8 @@ def zero_after(x: jax.Array) -> jax.Array:
     """Return zero, computed from the scalar x so that XLA runs whatever the zero is added to after x.
 
     XLA updates a table in place only if nothing reads the old one afterwards; else it copies the table at every step,
-    even
-    with `lax.optimization_barrier` (30 times slower for 300,000 rows). 0 * x would not be zero for an x that is not
-    finite.
+    even with `lax.optimization_barrier` (30 times slower for 300,000 rows). 0 * x would not be zero for an x that is
+    not finite.
     """
     return jnp.where(x == jnp.inf, -0.0, 0.0).astype(x.dtype)
 

@@ -13,7 +13,7 @@ from benchmarks.data.corpora import READING
 from benchmarks.language.scales import SCALES, LanguageScale
 from benchmarks.language.store import Spec, predicts_words
 from benchmarks.language.tables import PERPLEXITY, kn
-from benchmarks.language.tasks.store import FRESH, NOVELS, PLANTED, Novels, SentenceStore, TaskScale
+from benchmarks.language.tasks.store import FRESH, NOISE, NOVELS, PLANTED, SAMPLED, Novels, SentenceStore, TaskScale
 from jaxlm.tasks import completion
 
 CHANCE, TARGET = 20.0, 54.0  # % of right answers
@@ -21,7 +21,6 @@ SKIPGRAM = "skip-gram"
 _TINY, _WHOLE = SCALES["tiny"], Novels((50_000_000, 50_000, 50_000), 5)
 # of importance sampling, on far more text than the recipe of maximum likelihood was tuned for
 _SAMPLED = {"batch_size": 1000, "rate": {"*": 2e-3}, "decay": {"*": 0.0}}
-NOISE = 1000  # words, which a minibatch shares
 # of vectors that are to fit whole sentences: wide windows, fewer frequent words
 _WIDE = (("window", 10), ("subsample", 1e-4))
 
@@ -99,8 +98,7 @@ def _mixed(store: CompletionStore, specs: tuple[Spec, ...], part: str = "test") 
 def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
     """Return the rows: n-grams, the LBL, skip-gram, and the LBL with each of the best others."""
     published = {"accuracy": 39.0}
-    sampled = (("objective", "importance"), ("num_noise", NOISE), ("shared_noise", True), ("dropout", 0.0))
-    size = (("context_size", 5),) if scale.name == "tiny" else (("context_size", 10), *sampled)
+    size = (("context_size", 5),) if scale.name == "tiny" else (("context_size", 10), *SAMPLED, ("dropout", 0.0))
     lbl, skipgram = Spec("lbl", config=(*size, FRESH)), Spec("skipgram", config=() if scale.name == "tiny" else _WIDE)
     count = seeds or scale.seeds
     return [

@@ -21,6 +21,9 @@ from jaxlm.trained_model import Model
 
 PLANTED, NOVELS = "planted", "holmes"
 FRESH = ("across_lines", False)  # of a neural model that scores sentences: they begin afresh in training, too
+NOISE = 1000  # words, which a minibatch shares
+# an objective that costs the same for every vocabulary
+SAMPLED = (("objective", "importance"), ("num_noise", NOISE), ("shared_noise", True))
 LEAST = -1e6  # nats of no probability: finite, so that a weight of it may be zero
 
 

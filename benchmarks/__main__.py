@@ -22,17 +22,17 @@ from jaxfit.errors import missing_package
 WORK = Path(".cache/benchmarks")
 
 
-NEEDED = ("matplotlib", "requests", "sklearn", "jinja2")  # of the extra `benchmarks`
+NEEDED = ("matplotlib", "requests", "sklearn", "jinja2")  # modules of the extra `benchmarks`
 
 
 def parser(given: Sequence[str] = ()) -> Parser:
     """Build the command line.
 
     Args:
-        given: the arguments, which `--jobs` gives to other processes, too.
+        given: the arguments, which `run --jobs` passes on to the processes that it starts.
 
     Raises:
-        UserError: a package is missing; it is raised before hours of training.
+        UserError: a package is missing; checked here, before hours of training.
     """
     for name in NEEDED:
         if importlib.util.find_spec(name) is None:
@@ -194,7 +194,7 @@ def _add_data(run: Parser) -> None:
 
 
 def _add_out(parser: Parser) -> None:
-    """Add the options that say where records go; the project's own are replaced on demand only."""
+    """Add the options that say where records go; the project's own records are replaced only with `--record`."""
     where = parser.add_mutually_exclusive_group()
     out = WORK / "results"
     where.add_argument("--out", type=Path, default=out, help=f"where records go (default: {out})")
@@ -221,7 +221,7 @@ def _seconds(text: str) -> float:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; returns the exit status."""
+    """Run a command and return its exit status."""
     with interrupts.one_line("benchmarks", arguments is None):
         given = sys.argv[1:] if arguments is None else arguments
         return command.run("benchmarks", partial(parser, given), arguments, cached=True)

@@ -1,6 +1,6 @@
 """The commands of `python -m benchmarks`, each a function of its parsed options.
 
-Figures are to be equal, whatever a device's default: what is measured has matrix products of full precision.
+Tables and profiles have matrix products of full precision, so that figures do not depend on a device's default.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
                     raise
                 print(f"benchmarks: {item.name} is left out: {missing}", file=sys.stderr)
                 continue
-            if several:  # once the data were found
+            if several:  # only once the data have been found
                 jobs.side_by_side(args.given, args.jobs)
                 several = False
             if args.dry_run:
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> None:
                 results[item.name] = run_table(item, store, args.out, args.seeds, args.rows, again, args.missing)
                 _print_table(results[item.name])
     except KeyboardInterrupt as stop:
-        if args.helper is not None:  # the process that started it says so
+        if args.helper is not None:  # the process that started this one reports it
             raise SystemExit(2) from None
         raise command.Stopped(stop, " - give the same command again to go on") from None
     if args.dry_run and len(tables) > 1:
@@ -85,10 +85,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _chosen(args: argparse.Namespace) -> list[Table]:
-    """Find the tables that are named and have such rows; in a dry run a model is a table of one row.
+    """Find the tables that are named and have the rows asked for; in a dry run, a model is a table of one row.
 
     Raises:
-        UserError: no such table, none that can be made on the data set, or none with such a row.
+        UserError: a table does not exist, cannot be made from the data set, or keeps nothing for `--missing`; or no
+            table has such a row.
     """
     known = dict(registry.TABLES)
     fitting = [name for name in known if _fits(args, known[name].store)]
@@ -144,7 +145,7 @@ def _open(args: argparse.Namespace, kind: type[Store]) -> Store:
 
 
 def command_of(args: argparse.Namespace, name: str) -> str:
-    """Return the command that makes this table, without where models and records are."""
+    """Return the command that makes this table, without the options that say where models and records are."""
     words = ["python", "-m", "benchmarks", "run", name, "--scale", args.scale]
     words += ["--data", args.data] if args.data else []
     words += ["--recipe", args.recipe] if args.recipe != "tuned" else []
@@ -331,6 +332,6 @@ def _print_rows(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
 
 
 def _print(shown: RichTable) -> None:
-    # as wide as the table where the output is no terminal: a pipe has no width
+    # a fixed width where the output is no terminal: a pipe has none
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
     console.print(shown)

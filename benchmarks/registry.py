@@ -32,15 +32,15 @@ def stores() -> list[type[Store]]:
 
 
 def kept() -> list[str]:
-    """List the tables of which is kept beside the record what each seed scored."""
+    """List the tables that keep each seed's scores beside the record."""
     return [name for name, table in TABLES.items() if table.kept]
 
 
 def models() -> dict[str, tuple[type[Store], Record]]:
-    """List the models of all registries."""
+    """List the models of all registries by name, with the store that trains each."""
     return {name: (store, store.registered.get(name)) for store in STORES for name in store.registered.names()}
 
 
 def engine_models() -> dict[str, type[Store]]:
-    """List the models that are trained step by step, which can be projected, measured, traced; by store."""
+    """Return the store of each model that is trained step by step; these can be projected, measured and traced."""
     return {name: store for name, (store, model) in models().items() if store.by_engine(model)}

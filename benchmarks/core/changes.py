@@ -13,12 +13,15 @@ def changed(
     """Change fields of the recipe, or of the configuration where the recipe has no such field.
 
     Args:
-        recipe: None for a model without one, of which an AssertionError says that it cannot be changed.
+        recipe: None for a model without one.
         config: fields of the model's Config.
-        changes: names and new values; "rate.b,c" names what the recipe's rate is for the parameters b and c.
+        changes: names and new values; "rate.b,c" sets the recipe's rate of the parameters b and c.
 
     Returns:
-        The new recipe and configuration; whether the model has a field of such a name shows when it is configured.
+        The new recipe and configuration; names of the configuration's fields are checked only when a Config is made.
+
+    Raises:
+        AssertionError: a field of the recipe is to be changed, and the model has none.
     """
     of_recipe, config = {field.name for field in fields(Recipe)}, dict(config)
     for name, value in changes:

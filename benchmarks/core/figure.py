@@ -1,4 +1,4 @@
-"""Figures as PNG. matplotlib is imported when a figure is drawn, and draws into files alone (Agg)."""
+"""Figures as PNG. matplotlib is imported when a figure is drawn, and draws only into files (Agg)."""
 
 import textwrap
 from collections.abc import Iterator
@@ -17,13 +17,19 @@ STYLES = ("o-", "s-", "^-", "D-", "v-", "P-")  # of lines
 
 
 def styles(number: int) -> list[str]:
-    """Return the styles of so many lines; they repeat where there are more lines than styles."""
+    """Return a style for each of `number` lines; they repeat where there are more lines than styles."""
     return [STYLES[k % len(STYLES)] for k in range(number)]
 
 
 @contextmanager
 def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
-    """Draw axes side by side or one above the other, under a title; saved at the end, whole or not at all."""
+    """Give axes to draw on, under a title; the figure is saved at the end, whole or not at all.
+
+    Args:
+        path: of the PNG.
+        title: wrapped to the width of the figure.
+        layout: arguments of `matplotlib.pyplot.subplots`.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -32,7 +38,7 @@ def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
 
     figure, axes = plt.subplots(**layout, layout="constrained")
     try:
-        letters = 1 + int(72 * figure.get_figwidth() / (0.52 * TITLE))  # of that mean width
+        letters = 1 + int(72 * figure.get_figwidth() / (0.52 * TITLE))  # whose mean width is 0.52 of their size
         figure.suptitle(textwrap.fill(title, letters), fontsize=TITLE)
         yield axes
         for ax in np.ravel(axes):
@@ -40,7 +46,7 @@ def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
         with replacing(path) as part:
             drawn = BytesIO()
             figure.savefig(drawn, format="png", dpi=110)
-            # few colours make a file a third as large; without a version in it, the same figures give the same file
+            # few colours make a file a third as large; without a version number in it, equal figures give equal files
             few = Image.open(drawn).convert("RGB").quantize(COLOURS, method=Image.Quantize.FASTOCTREE)
             few.save(part, format="png", optimize=True)
     finally:

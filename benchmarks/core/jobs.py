@@ -1,7 +1,7 @@
-"""Trainings of a command side by side: several processes, each on a part of the cores, before anything is measured.
+"""Train a command's models in several processes, each on a part of the cores, before anything is measured.
 
-The models of most tables are too small for all cores of a CPU. Each process runs the same command, and trains in the
-order of the rows what is not there and what no other one is training.
+The models of most tables are too small for all cores of a CPU. Each process runs the same command and trains, in the
+order of the rows, the models that are missing and that no other process is training.
 """
 
 import os
@@ -14,11 +14,11 @@ from benchmarks.core.table import Row
 from jaxfit.devices.cores import NPROC, cores
 from jaxfit.errors import UserError
 
-HELPER = "--helper"  # hidden option of such a process, with its cores: 0,2
+HELPER = "--helper"  # hidden option of such a process; its value lists its cores: 0,2
 
 
 def check(number: int) -> None:
-    """Raise UserError for more processes than cores, and on systems where they cannot tell who trains what."""
+    """Raise UserError for more processes than cores, and on systems without locks between trainings."""
     if number > 1 and os.name != "posix":
         raise UserError("this system has no locks between trainings", "--jobs", "leave it out")
     if number > cores():
@@ -26,9 +26,10 @@ def check(number: int) -> None:
 
 
 def side_by_side(arguments: Sequence[str], number: int) -> None:
-    """Run a command of `python -m benchmarks` so many times at once, each of which trains a part of its models.
+    """Run a command of `python -m benchmarks` in `number` processes at once; each trains a part of its models.
 
-    It returns when all have ended, in whatever way: what is missing is trained, or fails, when it is measured.
+    Return when all have ended, even by an error: a model that is then missing is trained, or fails, when it is
+    measured.
     """
     mine = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(cores()))
     processes = []
@@ -42,13 +43,19 @@ def side_by_side(arguments: Sequence[str], number: int) -> None:
             process.wait()
     finally:
         for process in processes:
-            process.terminate()  # which saves its training; of no effect on one that has ended
+            process.terminate()  # it saves its training; no effect on one that has ended
         for process in processes:
             process.wait()
 
 
 def train_free(store: Store, rows: Iterable[Row], part: str) -> None:
-    """Train, on these cores alone, those models of some rows that no other process is training."""
+    """Train those models of some rows that no other process is training.
+
+    Args:
+        store: of the models.
+        rows: in the order in which they are trained.
+        part: the only cores to use: "0,2".
+    """
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {int(core) for core in part.split(",")})
     for row in rows:

@@ -1,8 +1,8 @@
-"""What was measured of a table's models, seed by seed, kept in a file beside its record.
+"""Measurements of a table's models, seed by seed, kept in a file beside its record.
 
-A verdict compares what models scored on each unit of the test, of which a record has only the mean. With that kept,
-rows and seeds can be trained on different days and machines: where a trained model is gone, what it scored is not.
-The rows of such a table, and its verdicts, are made from what is kept.
+A verdict compares the models' scores on each unit of the test, whereas a record has only their mean. As scores are
+kept, rows and seeds can be trained on different days and machines, and a trained model may be deleted. The rows of such
+a table, and its verdicts, are made from what is kept.
 """
 
 import base64
@@ -25,11 +25,11 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 
 FOLDER = "measurements"  # beside the records
-COMPRESSED = "zlib:"  # begins the text of numbers that are
+COMPRESSED = "zlib:"  # prefix of the text of compressed numbers
 FINISH: Mapping[str, Callable[[Any], Any]] = {"exp": np.exp, "sqrt": np.sqrt, "same": np.positive}
 Key = tuple[
     tuple[str, ...], tuple[str, ...]
-]  # label of a row, digests of all that determines its models but the source
+]  # label of a row, digests of all that determines its models except the source
 Parts = Mapping[str, Mapping[str, Any]]  # part of the data -> column -> a number, scores, or two of them
 
 
@@ -39,9 +39,9 @@ class Measurement:
 
     Attributes:
         parts: the columns by part of the data.
-        models: descriptions of the models by folder, whose names end with the fingerprint of their source code.
-        environment: where they were measured, as a record has it.
-        date, seconds: when, and how long it took, training included.
+        models: descriptions of the models, by the names of their folders, which end with the source code's fingerprint.
+        environment: where they were measured, in the form of a record.
+        date, seconds: when (YYYY-MM-DD), and how long it took, training included.
     """
 
     parts: Parts
@@ -56,11 +56,11 @@ class Measurement:
 
 
 class Kept:
-    """Measurements by label and models of a row, read from a file, to which each new one is written.
+    """Measurements by a row's label and models, read from a file; each new one is written to it.
 
     Args:
         path: of the table's record, which is of one table, data set, scale and recipe.
-        grouped: function that adds kept scores up to the present units, where these have become larger.
+        grouped: function that adds kept scores up to the present units, if those have become larger since.
     """
 
     def __init__(self, path: Path, grouped: Callable[[Scores], Scores] = Store.grouped):
@@ -73,11 +73,11 @@ class Kept:
             raise UserError(f"not a table's measurements: {error!r}", self.path, "restore it, or remove it") from None
 
     def find(self, key: Key) -> Measurement | None:
-        """Return what was measured of a seed of a row; None where that is not kept."""
+        """Return the measurement of a seed of a row; None if it is not kept."""
         return self._rows.get(key)
 
     def find_elsewhere(self, table: Table, key: Key) -> Measurement | None:
-        """Return what another table of the same data, scale and recipe measured of the same models in its columns."""
+        """Find a measurement of the same models and columns by another table of the same data, scale and recipe."""
         columns, ending = {column.name for column in table.columns}, self.path.name.removeprefix(table.name)
         for path in sorted(self.path.parent.glob(f"*{ending}")):
             for (_, identities), found in Kept(self.path.parents[1] / path.name, self.grouped)._rows.items():
@@ -86,15 +86,15 @@ class Kept:
         return None
 
     def add(self, key: Key, found: Measurement) -> None:
-        """Keep what was measured of a seed of a row, in place of what was before, and write the file.
+        """Keep the measurement of a seed of a row, in place of an earlier one, and write the file.
 
-        What was before may be of models with other recipes, whose names and seeds are the same.
+        The earlier one may be of models with other recipes, but with the same names and seeds.
         """
         names = found.names()
         before = self._rows.items()
         self._rows = {one: each for one, each in before if one[0] != key[0] or each.names() != names}
         self._rows[key] = found
-        counts: dict[str, int] = {}  # of units' events: most scores have the same ones
+        counts: dict[str, int] = {}  # text of an array of counts -> its index; most scores share one
         encode = partial(_encode, counts=counts)
         rows = [
             {"label": list(label), "identities": list(identities), **vars(each), "parts": _coded(each.parts, encode)}
@@ -119,12 +119,12 @@ def comparable(measurements: Iterable[Measurement]) -> bool:
 
 
 def identity(row: Row, specs: tuple[Any, ...], store: Store) -> Key:
-    """Return by what a seed of a row is kept: its label, and the digests of all that determines its models."""
+    """Return the key under which a seed of a row is kept: its label, and the digests of its models."""
     return row.label, tuple(digest(spec, store) for spec in specs)
 
 
 def recall(row: Row, kept: Kept) -> Row:
-    """Return a row whose measure gives what is kept."""
+    """Return the row with a `measure` that returns what is kept."""
 
     def measure(store: Store, specs: tuple[Any, ...], part: str = "test") -> Measured:
         found = kept.find(identity(row, specs, store))
@@ -135,10 +135,10 @@ def recall(row: Row, kept: Kept) -> Row:
 
 
 def keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> None:
-    """Measure the seeds of a row, each of which is kept as it ends.
+    """Measure the seeds of a row, and keep each measurement as soon as it is made.
 
     Args:
-        missing: whether to measure only those that neither this table has kept nor another one.
+        missing: whether to measure only seeds that neither this table nor another one has kept.
     """
     for specs in row.draws:
         key, start = identity(row, specs, store), time.perf_counter()
@@ -149,7 +149,7 @@ def keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> Non
             continue
         measure: Callable[..., Measured] = row.measure
         parts: dict[str, Any] = {part: measure(store, specs, part=part) for part in store.parts}
-        # environments whole, as the row may be put together on another machine
+        # whole environments, as the row may be put together on another machine
         models = {store.directory(spec).name: describe(store.get(spec), {}) for spec in specs}
         seconds = ended(table, row, start)
         kept.add(key, Measurement(parts, models, record.environment(), record.today(), seconds))
@@ -158,7 +158,7 @@ def keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> Non
 def rows_of(
     table: Table, rows: list[Row], store: Store, kept: Kept
 ) -> tuple[dict[tuple[str, ...], Any], dict[str, Any]]:
-    """Put together the rows all seeds of which are kept, and their models.
+    """Put together the rows with all seeds kept, and the descriptions of their models.
 
     The environment of a row is that of its newest seed; those of other seeds, where they differ, are beside it.
     """
@@ -195,7 +195,7 @@ def _coded(parts: Parts, code: Callable[[Any], Any]) -> dict[str, dict[str, Any]
 def _encode(value: Any, counts: dict[str, int]) -> Any:
     """Return a measured figure in types of JSON.
 
-    Scores are float32, compressed and in base64, as text of digits is twice as long; their counts are a place in
+    Scores are compressed float32 in base64, as digits would take twice as long a text; their counts are an index in
     `counts`, to which new ones are added.
     """
     if isinstance(value, tuple):
@@ -222,6 +222,6 @@ def _text(array: np.ndarray) -> str:
 
 def _array(text: str) -> np.ndarray:
     data = base64.b64decode(text.removeprefix(COMPRESSED))
-    if text.startswith(COMPRESSED):  # not those that were kept before
+    if text.startswith(COMPRESSED):  # earlier versions did not compress
         data = zlib.decompress(data)
     return np.frombuffer(data, "<f4").astype(np.float64)

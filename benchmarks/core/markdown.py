@@ -10,7 +10,7 @@ from benchmarks.core import record
 from benchmarks.core.verdict import SEEDS
 
 MOST_WRITTEN = 8  # comparisons of a claim that are all written out
-# units of a text in older records, which resemble their neighbours; pages mark intervals over them
+# units of a text in older records; neighbouring ones are dependent, so that pages mark intervals over them
 FORMER, DAGGER = "blocks of ten lines", "†"
 NARROW = f"intervals over {FORMER} are too narrow"
 
@@ -26,7 +26,7 @@ def header(result: dict[str, Any]) -> list[str]:
 
 
 def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
-    """Write a row as text: the mean, and what `margin` says."""
+    """Return the cells of a row as text: means, each with its `margin`, and the thesis' figures."""
     shown = list(row["label"])
     for column in result["columns"]:
         digits, ours = column["digits"], row["cells"].get(column["name"], {})
@@ -46,7 +46,7 @@ def code(text: str) -> str:
 
 
 def units(rows: Iterable[dict[str, Any]]) -> str:
-    """Say what the bootstrap of a record's rows is over."""
+    """Name the units that the bootstrap of a record's rows is over."""
     return " or ".join(dict.fromkeys(row["resampled"] for row in rows if "resampled" in row))
 
 
@@ -54,7 +54,7 @@ def margins(resampled: str) -> str:
     """Say what the figures after ± are.
 
     Args:
-        resampled: what the bootstrap is over.
+        resampled: the units that the bootstrap is over.
     """
     narrow = f", and {NARROW}" if FORMER in resampled else ""
     return (
@@ -80,14 +80,14 @@ def page(
     current: Set[str],
     pictures: Collection[str] = (),
 ) -> str:
-    """Write the table, below its figure where it has one, and where it and its models are from.
+    """Write the page of a table: its figure, if any, its rows and verdicts, and where it and its models are from.
 
     Args:
         result: the record.
-        thesis_data: what the thesis' figures are of.
+        thesis_data: the data of the thesis' figures.
         size: of the data, in words.
         current: folders of the models that the present source code trains.
-        pictures: files of the figure: as PNG, and as a page of its own.
+        pictures: file names of the figure: a PNG, an interactive HTML page.
     """
     titles, data = header(result), result["data"]
     lines = [
@@ -149,7 +149,7 @@ def trained(result: dict[str, Any], current: Collection[str]) -> str:
 
 
 def title(model: dict[str, Any]) -> str:
-    """Return the name that models share which differ in their seed, or in the split of the data, alone."""
+    """Return the name shared by models that differ only in their seed or in the split of the data."""
     return re.sub(r"-(seed|split)\d+", "", model["label"])
 
 
@@ -193,9 +193,9 @@ def verdict_line(verdict: dict[str, Any]) -> str:
 
 
 def _figures(judged: dict[str, Any]) -> str:
-    """Write the figures of a claim's comparisons, shares in %, and of each, where they differ, whether it holds.
+    """Write the figures of a claim's comparisons, shares in %, and whether each holds, if not all do alike.
 
-    Of many comparisons only those that do not hold, and how many do, if some do not.
+    Of more than MOST_WRITTEN comparisons, those that hold are only counted, unless all hold.
     """
     comparisons = judged["comparisons"]
     differ = len({found["holds"] for found in comparisons}) > 1

@@ -1,7 +1,7 @@
-"""What a benchmark leaves behind: a record as JSON, row by row, and a Markdown table for people.
+"""Records of benchmarks: JSON, row by row, and a Markdown table for people.
 
-Text of the data in a row, words and contexts, is in cells `{"text": …}` and under "text" in the row's "drawn", of which
-figures are made: the terms of some data sets keep it out of what is published.
+Text of the data in a row, words and contexts, is in cells `{"text": …}` and under "text" in the row's "drawn", from
+which figures are drawn: it is kept apart as the terms of some data sets forbid publishing it.
 """
 
 import errno
@@ -40,7 +40,7 @@ def commit() -> dict[str, Any]:
 
 
 def environment() -> dict[str, Any]:
-    """Return on what, and with which code, a figure was made."""
+    """Describe the code, the packages and the machine that figures are made with."""
     return {**commit(), **jaxfit_environment()}
 
 
@@ -64,11 +64,11 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def make_folder(folder: Path, option: str = "--out") -> None:
-    """Make a folder that is written to, before the work whose results go there.
+    """Make a folder for results before the work starts, so that an error shows at once.
 
     Args:
-        folder: which is made with all folders above it.
-        option: of the command, that names it.
+        folder: made with all folders above it.
+        option: the option of the command that names it.
 
     Raises:
         UserError: it cannot be made or written to.
@@ -86,7 +86,7 @@ def make_folder(folder: Path, option: str = "--out") -> None:
 
 
 def environments(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return where the seeds of a row were measured: where the newest was, then all others."""
+    """Return the environments in which the seeds of a row were measured, that of the newest first."""
     return [row["environment"], *row.get(OTHERS, ())]
 
 
@@ -113,7 +113,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def number(value: float | None, digits: int | None = 1) -> str:
-    """Write a figure for people; nothing for None. Where digits are None, by its order of magnitude, as 3.2e-05."""
+    """Format a figure to this number of decimals, or like 3.2e-05 where digits are None; the value None gives ""."""
     if value is None:
         return ""
     if digits is None:

@@ -11,7 +11,7 @@ from benchmarks.core.store import Store, TrainedModel, validation
 from benchmarks.core.table import Measured, Row, Table
 from benchmarks.core.verdict import spread
 
-IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
+IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # parts of a model's identity that a record shows
 
 
 def measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def describe(model: TrainedModel, here: dict[str, Any]) -> dict[str, Any]:
-    """Describe a model; its environment is what differs from that of its row, `here`."""
+    """Describe a model as a record does; of its environment, only what differs from that of its row, `here`."""
     info = model.info
     trained = info["environment"]
     return {

@@ -33,17 +33,20 @@ def run_table(
     that would be asked for now: of the same data, scale, recipe and configuration. Those of models that other source
     code trained stay, too, and the page says at which commit.
 
-    Published figures that are of one data set alone are left out beside others.
+    Published figures that belong to one data set are left out beside others.
 
-    Of a table with `kept`, rows are made from what is kept beside its record.
+    Rows of a table with `kept` are made from the measurements kept beside its record.
 
     Where the terms of the data forbid publishing its text, the record has none; a second one that has it is written
     to the work folder, for those who have the data.
 
     Args:
-        only: as in `named`; of a table that is measured together, all rows are measured.
-        missing: of a table with `kept`, whether seeds that are kept are not measured anew, whatever source code trained
-            their models, and the claims are judged all the same.
+        out: the folder of records.
+        seeds: trainings of each model; None: as many as the table asks for.
+        only: label of the rows to measure, as in `named`; all rows of a table that is measured together.
+        command: the command that makes the table, for its page.
+        missing: for a table with `kept`, whether kept seeds are not measured again and count in verdicts, whatever
+            source code trained their models.
     """
     record.make_folder(out)
     path = out / file_name(table.name, store)
@@ -90,12 +93,12 @@ def run_table(
 
 
 def missing_rows(table: Table, store: Store, out: Path, rows: list[Row], missing: bool) -> list[Row]:
-    """Return some rows with those seeds alone that `run_table` would measure.
+    """Return those rows, with only those seeds, that `run_table` would measure.
 
     Args:
         missing: as in `run_table`.
     """
-    if table.together:  # what is trained is timed
+    if table.together:  # its trainings are timed, so that none may be done beforehand
         return []
     if not (missing and table.kept):
         return rows
@@ -108,7 +111,7 @@ def missing_rows(table: Table, store: Store, out: Path, rows: list[Row], missing
 
 
 def _versions(path: Path, result: dict[str, Any], store: Store) -> list[tuple[Path, dict[str, Any]]]:
-    """Return where a record goes; with text that may not be published, two of them, of which the second has it."""
+    """Return a record and its path; of text that may not be published, a version without and one with it."""
     public = result if store.quotable else record.without_text(result)
     if public == result:
         return [(path, result)]
@@ -117,7 +120,7 @@ def _versions(path: Path, result: dict[str, Any], store: Store) -> list[tuple[Pa
 
 
 def _pictures(table: Table, complete: bool) -> list[tuple[Callable[[dict[str, Any], Path], None], str]]:
-    """Return what draws the figures of a record, and the ends of their names; none before the record is complete."""
+    """Return the functions that draw a record, and suffixes of their files; none before the record is complete."""
     made = [(draw, suffix) for draw, suffix in ((table.draw, ".png"), (table.explore, ".html")) if draw is not None]
     return made if complete else []
 
@@ -143,7 +146,7 @@ def _verdicts(
         judged = table.timed or (of_present and all(store.is_there(spec) for row in rows for spec in row.specs()))
     else:
         found = [kept.find(identity(row, specs, store)) for row in rows for specs in row.draws]
-        there = [each for each in found if each is not None]  # of rows recorded before anything was kept, nothing is
+        there = [each for each in found if each is not None]  # nothing is kept of rows that early versions recorded
         judged = len(there) == len(found) and comparable(there)
         judged &= missing or all(current >= each.models.keys() for each in there)
         rows = [recall(row, kept) for row in rows]
@@ -154,7 +157,7 @@ def _verdicts(
 
 
 def file_name(name: str, store: Store) -> str:
-    """Return `<name>.<data>.<scale>.json`, with the recipe where it is not the tuned one as it is."""
+    """Return `<name>.<data>.<scale>.json`, with the recipe before the suffix unless it is the unchanged tuned one."""
     how = [] if store.how() == "tuned" else [store.how().replace(", ", ".").replace(" ", "-")]
     return ".".join([name, store.name, store.scale.name, *how, "json"])
 
@@ -172,7 +175,7 @@ def _earlier(
         found = unique(_identity_digest(name, models[name]) for name in row["models"])
         if "environment" in row and wanted.get(label) == found:
             known[label] = _with_numbers(row)
-            for name in row["models"]:  # records of before models had a commit of their own
+            for name in row["models"]:  # in early records, models have no commit of their own
                 trained = {**row["environment"], **models[name]["environment"]}
                 models[name].setdefault("commit", trained["commit"])
                 models[name].setdefault("dirty", trained["dirty"])

@@ -11,14 +11,14 @@ RECIPES = ("tuned", "thesis")
 
 @dataclass(frozen=True)
 class Scale:
-    """What shrinks from the thesis' setting: data, models, training."""
+    """The size of data, models and training, compared with the thesis' setting."""
 
     name: str
     about: str
     data: str  # the data set unless --data names one
     # model -> fields of its tuned recipe that fit this size
     tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, kw_only=True)
-    epochs: int | None = field(default=None, kw_only=True)  # of every recipe
+    epochs: int | None = field(default=None, kw_only=True)  # in every recipe, in place of its own
     window: float | None = field(default=None, kw_only=True)  # seconds of a timing, where not `core.timing.WINDOW`
 
     def adapt(self, model: str, name: str, recipe: Recipe) -> Recipe:

@@ -11,12 +11,12 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("jaxfit", "jaxlm", "jaxcf")  # imports of other packages are recorded by their versions
 
 
-@cache  # a table asks for each model's some ten times
+@cache  # a table asks for each model's about ten times
 def fingerprint(modules: tuple[str, ...], root: Path = ROOT) -> str:
     """Hash the code of some modules and of all that they import from the project.
 
     Comments, docstrings, layout and type-checking imports do not count. Neither does the file of a package itself,
-    `__init__.py`: it lists what the package has, and a model more changes nothing for the others.
+    `__init__.py`: it lists what the package has, and one more model changes nothing for the others.
 
     Args:
         modules: names as they are imported, "jaxlm.models.lbl".

@@ -15,16 +15,16 @@ def over_rounds(samples: Sequence[float]) -> dict[str, Any]:
 def quartiles(samples: Sequence[float] | np.ndarray) -> dict[str, Any]:
     """Return the median of samples, their first and third quartile, and the samples themselves.
 
-    What is infinite, a time that never came, is None there.
+    Infinite samples, such as the time to a target that was never reached, are None there.
     """
-    never = 1e300  # in place of infinity, between which and a number there is no quantile
+    never = 1e300  # in place of infinity, as no quantile lies between infinity and a number
     values = [*np.quantile(np.minimum(samples, never), (0.25, 0.5, 0.75)), *samples]
     low, middle, high, *all_samples = (None if value > 1e200 else float(value) for value in values)
     return {"median": middle, "quartiles": [low, high], "samples": all_samples}
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Correct p-values for their number, by Holm's step-down method: a p below α then keeps all errors below α."""
+    """Correct p-values for their number by Holm's step-down method, which bounds the family-wise error rate."""
     corrected, largest = [0.0] * len(ps), 0.0
     for rank, number in enumerate(np.argsort(ps)):
         largest = max(largest, min(1.0, (len(ps) - rank) * ps[number]))

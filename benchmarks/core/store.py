@@ -26,15 +26,15 @@ from jaxfit.run_dir.journal import Journal
 from jaxfit.trainer import Trainer
 
 DONE = "benchmark.json"
-VALIDATION = "validation_"  # before the name of what was measured, in a record
+VALIDATION = "validation_"  # prefix of a metric's name in a record
 
 
 class Outcome(NamedTuple):
     """What training a model gave.
 
     Attributes:
-        seconds: seconds by what they went into.
-        predictions: predictions by part, if any.
+        seconds: seconds by phase.
+        predictions: predictions by part of the data, if any.
         decided: what training decided, such as the recipe that validation chose; a record has it beside the identity.
     """
 
@@ -65,7 +65,7 @@ class TrainedModel:
 class Store(ABC):
     """Models of one data set, scale and recipe under a work folder.
 
-    A subclass is for the chapters whose tables are made from one sort of data, by the models of one package.
+    A subclass serves the chapters whose tables are made from one sort of data, with the models of one package.
 
     A *spec* is a model that a table asks for, a frozen dataclass with `model` (its name in the registry), `seed`,
     `with_seed(seed)`, and `label()`, a short name for people. With data, scale and recipe it determines the model.
@@ -75,7 +75,7 @@ class Store(ABC):
     chapters: ClassVar[str]
     scales: ClassVar[Mapping[str, Any]]
     data_sets: ClassVar[tuple[str, ...]]  # names, the built-in ones first
-    thesis_data: ClassVar[str]  # what the thesis' figures are of
+    thesis_data: ClassVar[str]  # the data of the thesis' figures
     unit: ClassVar[str]  # of the data
     resampled: ClassVar[str]  # what the bootstrap is over: nearly independent units of the test
     substitutes: ClassVar[str] = ""  # in which way the models of a dry run differ from the trained ones
@@ -84,7 +84,7 @@ class Store(ABC):
     parts: tuple[str, ...]  # that models are judged on, "valid" and, where its answers are known, "test"
     num_valid: int  # words or ratings that are scored after each epoch
     quotable: bool = True  # whether records may hold text of the data
-    data_dir: Path | None = None  # the folder of data sets; None: the environment's
+    data_dir: Path | None = None  # the folder of data sets; None: that of the environment's BENCHMARK_DATA
 
     def __init__(self, data: Any, scale: Any, recipe: str, work: Path, show: bool = False):
         self.data, self.scale, self.recipe, self.work, self.show = data, scale, recipe, work, show
@@ -139,12 +139,12 @@ class Store(ABC):
         """Return the spec of a model of this name in the size that is usual at a scale."""
 
     def event(self, model: str) -> str:
-        """Return what the events of a model's training are, whose number a second is its speed: by default the unit."""
+        """Return what a model's training speed counts per second; by default, the unit of the data."""
         return self.unit
 
     @abstractmethod
     def describe(self, specs: Iterable[Any] = ()) -> dict[str, Any]:
-        """Describe the data as a record does, those that these models were trained on."""
+        """Describe the data that these models were trained on, in the form of a record."""
 
     @abstractmethod
     def size(self, specs: Iterable[Any] = ()) -> str:
@@ -164,24 +164,24 @@ class Store(ABC):
 
     @abstractmethod
     def trainer(self, spec: Any) -> Trainer:
-        """Return the training of a model of this shape, at its first step."""
+        """Return a trainer of a model of this shape, before its first step."""
 
     def below(self, spec: Any) -> Iterable[Any]:
         """Return models that must be trained before this one."""
         return ()
 
     def stepwise(self, spec: Any) -> bool:
-        """Return whether it is trained step by step; other trainings start afresh when they were interrupted."""
+        """Return whether the model is trained step by step; other trainings start afresh after an interruption."""
         return self.by_engine(self.registered.get(spec.model))
 
     @staticmethod
     def adjusted(scale: Any, recipe: str) -> Any:
-        """Return a scale as it is with this recipe."""
+        """Return the scale, adjusted to this recipe."""
         return scale
 
     @staticmethod
     def grouped(scores: Scores) -> Scores:
-        """Return scores that were kept with units as they are now, where these have become larger."""
+        """Return kept scores, added up to the present units if those have become larger since."""
         return scores
 
     def title(self, spec: Any) -> str:
@@ -199,7 +199,7 @@ class Store(ABC):
         return source.fingerprint((module, *self.sources))[:8]
 
     def directory(self, spec: Any) -> Path:
-        """Return where the model is or will be."""
+        """Return the folder where the model is or will be."""
         return self.work / "models" / f"{self.identifier(spec)}-{self.source(spec)}"
 
     def has_structure(self, spec: Any) -> bool:
@@ -207,7 +207,7 @@ class Store(ABC):
         return False
 
     def is_there(self, spec: Any) -> bool:
-        """Return whether the model need not be trained any more."""
+        """Return whether the model has been trained."""
         return (self.directory(spec) / DONE).is_file()
 
     def is_training(self, spec: Any) -> bool:
@@ -279,7 +279,7 @@ def size_field(config: type) -> str | None:
 
 
 def validation(history: Iterable[dict[str, Any]]) -> dict[str, list[float]]:
-    """Return a model's validation, epoch by epoch, under a name that has that of the model's metric.
+    """Return a model's validation metrics by name: a figure for each epoch.
 
     Args:
         history: lines of the journal, whose "shown" has it as people read it: `validation document perplexity`.
@@ -298,7 +298,7 @@ def _locked(directory: Path, wait: bool = True) -> Iterator[None]:
     """Let one process at a time train a model; another that wants it waits, then finds it.
 
     Raises:
-        BlockingIOError: another process has the lock, and this one is not to wait.
+        BlockingIOError: another process has the lock, and `wait` is False.
     """
     try:
         import fcntl

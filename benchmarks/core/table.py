@@ -1,4 +1,4 @@
-"""What a table of the thesis is: its columns, rows and claims."""
+"""A table of the thesis: its columns, rows and claims."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,8 +9,9 @@ from typing import Any
 from benchmarks.core.store import Store
 from benchmarks.core.verdict import Claim, Scores
 
-# column -> figure; two: the first less the second; a list: of rounds of a timing, whose median is shown; text of the
-# data; record.DRAWN: what figures are made of, in types of JSON. Of text, and of that, the first seed's is recorded.
+# column -> a figure; two scores: the first less the second; a list: rounds of a timing, whose median is shown; or text
+# of the data. record.DRAWN -> what pictures are drawn from, in types of JSON. Of text and pictures, the first seed's
+# are recorded.
 Measured = Mapping[str, float | Scores | tuple[Scores, Scores] | list[float] | str | dict[str, Any]]
 
 
@@ -25,12 +26,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A row: what names it, its models (one tuple for each seed), the thesis' figures."""
+    """A row: its label, its models (one tuple for each seed), and the thesis' figures."""
 
     label: tuple[str, ...]
     draws: tuple[tuple[Any, ...], ...]
-    thesis: dict[str, float]  # or those of the publication that the table is of
-    measure: Callable[[Any, tuple[Any, ...]], Measured]  # of the store and the models of a seed
+    thesis: dict[str, float]  # or the figures of another publication
+    measure: Callable[[Any, tuple[Any, ...]], Measured]  # takes the store and the models of a seed
 
     def specs(self) -> list[Any]:
         """Return the models of all seeds."""
@@ -47,24 +48,24 @@ class Table:
     title: str
     heads: tuple[str, ...]  # of the cells that name a row
     columns: tuple[Column, ...]
-    rows: Callable[[Any, int | None], list[Row]]  # scale, and seeds where they are asked for
+    rows: Callable[[Any, int | None], list[Row]]  # takes the scale, and the number of seeds if one is given
     note: str = ""
-    # of the store, the rows, and the part of the data ("test" or "valid") that they are judged on
+    # takes the store, the rows, and the part of the data ("test" or "valid") that they are judged on
     claims: Callable[[Any, list[Row], str], list[Claim]] = lambda store, rows, part: []
-    draw: Callable[[dict[str, Any], Path], None] | None = None  # a complete record, as a figure
+    draw: Callable[[dict[str, Any], Path], None] | None = None  # draws a complete record as a picture
     explore: Callable[[dict[str, Any], Path], None] | None = None  # … and as an interactive page
     together: bool = False  # all rows are measured at once, and none alone
     timed: bool = False  # only training is timed: models without a structure to learn need not be trained
-    resampled: str = ""  # what its bootstrap is over, if not over what its store's is
+    resampled: str = ""  # units that its bootstrap is over, if not its store's
     published: str = ""  # where the figures beside ours are from, if not from the thesis
-    published_data: str = ""  # the only data beside which they are shown; if empty, they are beside all
-    # what each seed scored is kept beside the record: of tables whose models take too long to train for one run, and
-    # whose figures are numbers and scores
+    published_data: str = ""  # the only data set beside which they are shown; empty: all
+    # whether each seed's scores are kept beside the record: for tables whose models take too long to train in one run,
+    # and whose figures are numbers and scores
     kept: bool = False
 
     @property
     def units(self) -> str:
-        """What its bootstrap is over."""
+        """The units that its bootstrap is over."""
         return self.resampled or self.store.resampled
 
     def absent(self, result: dict[str, Any]) -> list[str]:
@@ -78,14 +79,14 @@ class Table:
         return [" ".join(filter(None, row.label)) for row in rows if row.label not in recorded]
 
     def state(self, result: dict[str, Any]) -> str:
-        """Return what is said after a record's name where it lacks rows."""
+        """Return the remark that follows the name of a record that lacks rows; empty for others."""
         if not result["complete"]:
             return " (not all rows)"
         return " (rows were added since)" if self.absent(result) else ""
 
 
 def seeded(seeds: int, *specs: Any) -> tuple[tuple[Any, ...], ...]:
-    """Return the models of a row for each of so many seeds."""
+    """Return the models of a row for each of the seeds 1 … `seeds`."""
     return tuple(tuple(spec.with_seed(seed) for spec in specs) for seed in range(1, 1 + seeds))
 
 

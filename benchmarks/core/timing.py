@@ -1,7 +1,7 @@
-"""How long steps of training take: what dry runs, tables, `speed` and `profile` share.
+"""Times of training steps, for dry runs, tables, `speed` and `profile`.
 
-A measurement repeats what it times until a window of time has passed, and is made ROUNDS times, in turn with all that
-it is compared with. All that benchmarks ask of a trainer's inside is here.
+A measurement repeats what it times until a window of time has passed, and is made ROUNDS times, in turn with everything
+that it is compared with. All that benchmarks use of a trainer's internals is here.
 """
 
 import time
@@ -18,14 +18,14 @@ from jaxfit.minibatches.bucketing import Capacity
 from jaxfit.state import means
 from jaxfit.trainer import Trainer
 
-STEPS = 50  # of a program that are taken in one go at most
+STEPS = 50  # at most, that a program takes in one call
 Name = TypeVar("Name", bound=Hashable)
-WINDOW, QUICK_WINDOW = 1.0, 0.2  # seconds that a measurement takes at least
+WINDOW, QUICK_WINDOW = 1.0, 0.2  # minimum seconds of a measurement
 TRACED = 20  # steps
-# Of everything that is measured in turn. The exact Mann-Whitney test of ten against ten samples comes down to p = 1e-5,
+# Rounds of all that is measured in turn. The exact Mann-Whitney test of ten against ten samples comes down to p = 1e-5,
 # which remains significant after the correction for 4,600 comparisons (`benchmarks.measurement.comparison`).
 ROUNDS = 10
-QUICK_ROUNDS = 5  # with which p is 0.008 at least
+QUICK_ROUNDS = 5  # with which p is at least 0.008
 
 
 @contextmanager
@@ -55,10 +55,10 @@ def windowed(step: Callable[[], object], window: float | None = None) -> list[fl
 
 
 class EpochTimer:
-    """Times an epoch of a training by some steps of each of its compiled programs, without validation.
+    """Timer of an epoch of training, from some steps of each compiled program, without validation.
 
     Args:
-        window: seconds for which steps are repeated at least, of all programs together; None: WINDOW.
+        window: minimum seconds for which steps are repeated, of all programs together; None: WINDOW.
     """
 
     def __init__(self, trainer: Trainer, window: float | None = None):
@@ -94,9 +94,9 @@ class EpochTimer:
         return self.trainer.events / self.seconds()
 
     def padding(self) -> float:
-        """Return the capacity of all minibatches over the entries in them.
+        """Return the ratio of the capacity of all minibatches to the number of entries in them.
 
-        1 where examples are of one size, or are visited one after another, without a capacity.
+        It is 1 where examples are of one size, or are visited one after another, without a capacity.
         """
         if self.trainer.costs is None:
             return 1.0
@@ -106,9 +106,9 @@ class EpochTimer:
 
 
 def pass_seconds(trainer: Trainer, number: int) -> tuple[float, float]:
-    """Measure a whole epoch in seconds, and the part of them spent before its first step.
+    """Measure the seconds of the whole epoch `number`, and of its part before the first step.
 
-    There minibatches are laid out, or the first window of the order is drawn.
+    In that part, minibatches are laid out, or the first window of the order is drawn.
     """
     begin = time.perf_counter()
     trainer.progress = trainer.progress._replace(epoch=number)
@@ -125,7 +125,7 @@ def mean_score(trainer: Trainer) -> float:
 
 
 def step_rate(trainer: Trainer, steps: int) -> Callable[[], float]:
-    """Return a function that measures examples per second: of some steps after others in the engine's compiled loop."""
+    """Return a function that measures examples per second in the engine's compiled loop, `steps` steps at a time."""
     assert steps < trainer.steps, "too few examples for so many steps"
     run = trainer.epoch_run()
     # not from 0: there, once in many steps, the engine rescales the tables
@@ -139,13 +139,13 @@ def step_rate(trainer: Trainer, steps: int) -> Callable[[], float]:
 
 
 def interleaved(measures: Mapping[Name, Callable[[], float]]) -> dict[Name, list[float]]:
-    """Measure each ROUNDS times, in turn, after a round to warm up: other load affects all of them alike."""
+    """Measure each ROUNDS times, in turn, after a round to warm up, so that other load affects all of them alike."""
     rounds = [{name: measures[name]() for name in in_turn(measures, number)} for number in range(ROUNDS + 1)][1:]
     return {name: [found[name] for found in rounds] for name in measures}
 
 
 def in_turn(names: Iterable[Name], number: int) -> list[Name]:
-    """Return the order of a round, drawn anew for each: what one leaves behind does not always hit the same next."""
+    """Return a random order for a round, so that no measurement always follows the same other one."""
     known = list(names)
     return [known[place] for place in np.random.default_rng(number).permutation(len(known))]
 
@@ -154,8 +154,8 @@ class Traced(NamedTuple):
     """Steps that were traced.
 
     Attributes:
-        steps: how many.
-        seconds: that they took.
+        steps: number of steps.
+        seconds: seconds that they took while traced.
         untraced: median of the seconds that the same steps took without a trace.
         program: text of the compiled program that they ran.
     """
@@ -167,7 +167,7 @@ class Traced(NamedTuple):
 
 
 def trace(trainer: Trainer, folder: Path) -> Traced:
-    """Write a trace of some steps of a training, all of the program that takes most steps of an epoch."""
+    """Write a trace of up to TRACED steps of one program, from the longest stretch of an epoch."""
     run = trainer.epoch_run()
     most = max(trainer.plan_epoch().stretches, key=lambda stretch: stretch.end - stretch.begin)
     first = min(most.begin + 1, most.end - 1)  # the first step of a program may be slow

@@ -1,4 +1,4 @@
-"""How long a stored model trained: all processes together, where some were interrupted, and an epoch of it."""
+"""Times of a stored model's training: of all processes together, if some were interrupted, and of an epoch."""
 
 import time
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-EARLIER = "benchmark-seconds.txt"  # in the folder of a training that was interrupted: of all processes so far
+EARLIER = "benchmark-seconds.txt"  # in the folder of an interrupted training: of all processes so far
 
 
 @contextmanager
 def timed(directory: Path) -> Iterator[None]:
-    """Keep the seconds of what is done within if it ends by an error or a signal, and left a training to resume."""
+    """Keep the seconds spent within if an error or a signal ends it and there is a training to resume."""
     begin = time.perf_counter()
     try:
         yield
@@ -24,21 +24,20 @@ def timed(directory: Path) -> Iterator[None]:
 
 
 def earlier(directory: Path) -> float:
-    """Return the seconds of earlier processes that trained the model, but for those that were killed."""
+    """Return the seconds of earlier processes that trained the model, except those that were killed."""
     path = directory / EARLIER
     return float(path.read_text()) if path.exists() else 0.0
 
 
 def of_epochs(lines: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the seconds of training of all epochs that ended, whichever process they were of; nothing without any."""
+    """Return the seconds of training of all epochs that ended, in whichever process; empty if none did."""
     return {"train": sum(line["train_seconds"] for line in lines)} if lines else {}
 
 
 def timing(lines: list[dict[str, Any]], history: list[dict[str, Any]]) -> dict[str, float]:
     """Compute speed and the time of an epoch from the lines of `timing.jsonl`, and of the journal.
 
-    Medians, so that no pause counts; of speeds and of times of a step, as the line of an epoch that was resumed is of
-    its rest only.
+    Speeds and times of a step are medians, so that pauses do not count; a line of a resumed epoch covers only its rest.
     """
     lines = [line for line in lines if line.get("steps", 0) > 0]
     if not lines or not history:

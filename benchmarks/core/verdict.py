@@ -16,7 +16,7 @@ SEEDS = 3  # at least, for a verdict
 RESAMPLES = 1000
 LEVEL = 0.95
 BELOW, ABOVE = (-np.inf, 0.0), (0.0, np.inf)  # what is claimed of a difference
-NOT_CLAIMED = "not claimed there"  # in the section of what the thesis does not claim of a table
+NOT_CLAIMED = "not claimed there"  # in place of the section of a claim that the thesis does not make
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Scores:
     Attributes:
         total: sum of squared errors, of nats or of percent, float64 [units]; scores of one set of units have one order.
         count: ratings or events, float64 [units].
-        finish: from the mean to the figure that is reported: the square root, exp, or the mean itself.
+        finish: function from the mean to the figure that is reported: square root, exp or identity.
         seeded: whether another seed would have given other scores.
     """
 
@@ -36,7 +36,7 @@ class Scores:
     seeded: bool = True
 
     def grouped(self, groups: int) -> "Scores":
-        """Add consecutive units up to so many groups of nearly equal size; scores of fewer units stay as they are."""
+        """Add consecutive units up to `groups` groups of nearly equal size; scores of fewer units stay as they are."""
         if len(self.total) <= groups:
             return self
         begins = [int(part[0]) for part in np.array_split(np.arange(len(self.total)), groups)]
@@ -50,12 +50,12 @@ class Scores:
 
     @cached_property
     def resampled(self) -> np.ndarray:
-        """The figure on bootstrap samples, equal ones for all scores of as many units: float64 [RESAMPLES]."""
+        """The figure on bootstrap samples, the same samples for all scores of as many units: float64 [RESAMPLES]."""
         weights, both = _weights(len(self.total)), np.stack([self.total, self.count], axis=1)
         sums = np.concatenate([part.astype(np.float64) @ both for part in np.array_split(weights, RESAMPLES // 50)])
         found = np.full(
             RESAMPLES, self.total.sum() / self.count.sum()
-        )  # also of a sample of nothing, of very few units
+        )  # also the value of an empty sample, possible with very few units
         return self.finish(np.divide(sums[:, 0], sums[:, 1], out=found, where=sums[:, 1] > 0))
 
 
@@ -67,13 +67,13 @@ def _weights(units: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A quantity of which a claim says in which range it lies.
+    """A quantity that should lie in a range, by a claim.
 
     Attributes:
         label: what is compared: a size, a pair.
         draws: for each seed, the scores that the quantity is of.
         claimed: the range's ends.
-        quantity: of the scores' figures; by default, the first less the second.
+        quantity: function of the scores' figures; by default, the first less the second.
         percent: whether the quantity is a share, which is shown in %.
     """
 
@@ -90,7 +90,7 @@ class Comparison:
 
 
 class Estimate(NamedTuple):
-    """A quantity's mean over seeds, its standard error, and the degrees of freedom of that."""
+    """A quantity's mean over seeds, its standard error, and the degrees of freedom of the error."""
 
     value: float
     error: float
@@ -117,7 +117,7 @@ def estimate(comparison: Comparison) -> Estimate:
     """Estimate a comparison's quantity."""
     values = [float(comparison.quantity(*(scores.value for scores in draw))) for draw in comparison.draws]
     resampled = [comparison.quantity(*(scores.resampled for scores in draw)) for draw in comparison.draws]
-    # the bootstrap's variance is of a mean over the units, divided by their number, not by one less
+    # the bootstrap's variance divides by the number of units, not by one less
     units = max(2, min(int(np.count_nonzero(scores.count)) for draw in comparison.draws for scores in draw))
     of_test = float(np.var(np.mean(resampled, axis=0), ddof=1)) * units / (units - 1)
     n = len(values)
@@ -129,18 +129,18 @@ def estimate(comparison: Comparison) -> Estimate:
 
 
 def spread(values: Sequence[float | Scores | tuple[Scores, Scores]]) -> dict[str, Any]:
-    """Summarise what was measured with each seed, as a cell of a table; two scores: the first less the second.
+    """Summarise the measurements of all seeds as a cell of a table; of two scores, the first less the second.
 
     Returns:
-        `mean`; `sd` over seeds (None for one); `values`; and, of what was measured on units of the test, the
-        `interval` of the mean.
+        `mean`; `sd` over seeds (None for one); `values`; and, of measurements on units of the test, the `interval` of
+        the mean.
     """
     draws = [value if isinstance(value, tuple) else (value,) for value in values if not isinstance(value, float)]
     numbers = [value for value in values if isinstance(value, float)]
     numbers += [draw[0].value - sum(scores.value for scores in draw[1:]) for draw in draws]
     cell: dict[str, Any] = {"mean": float(np.mean(numbers)), "sd": None}
     if len(numbers) > 1:
-        same = min(numbers) == max(numbers)  # of which rounding would leave a small deviation
+        same = min(numbers) == max(numbers)  # rounding would leave a small deviation
         cell["sd"] = 0.0 if same else float(np.std(numbers, ddof=1))
     if draws:
         found = estimate(Comparison("", draws, quantity=lambda one, *other: one - sum(other)))
@@ -154,7 +154,7 @@ def judge(claim: Claim) -> dict[str, Any]:
     Returns:
         `answer`: "yes" if every comparison's interval lies in its range; "no" if one lies wholly outside, at a level
         that allows for their number (Bonferroni); "unresolved" otherwise, and with fewer than SEEDS seeds.
-        `comparisons`: the figures, and what holds of each.
+        `seeds`: the fewest of a comparison. `comparisons`: the figures, and whether each holds.
     """
     found = [(comparison, estimate(comparison)) for comparison in claim.comparisons]
     strict = 1 - (1 - LEVEL) / len(found)
@@ -191,10 +191,10 @@ def _apart(interval: tuple[float, float], claimed: tuple[float, float]) -> bool:
 
 
 def verdicts(on_test: Sequence[Claim], on_validation: Sequence[Claim]) -> list[dict[str, Any]]:
-    """Answer claims from the test, with the answer of validation beside.
+    """Answer claims from the test, and give the answer of validation beside it.
 
-    What is claimed of validation alone, where there is no test, is unresolved. Claims on sizes that the scale does not
-    have, of which there is nothing to compare, are left out.
+    A claim that only validation could answer is unresolved. Claims without comparisons, on sizes that the scale does
+    not have, are left out.
     """
     test, validation = ({c.text: c for c in claims if c.comparisons} for claims in (on_test, on_validation))
     found = []

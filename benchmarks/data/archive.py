@@ -1,4 +1,4 @@
-"""Archives that hold a data set, whoever has packed them."""
+"""Archives of a data set, checked by their content, however they were packed."""
 
 import hashlib
 import tarfile
@@ -9,13 +9,13 @@ from jaxfit.errors import UserError
 
 
 def contents(path: Path, ending: str, sha256: str, what: str) -> list[bytes]:
-    """Return the files of a tar archive whose names end so, in the order of their names without folders.
+    """Return the contents of the files of a tar archive with this ending, in the order of their names without folders.
 
     Args:
         path: of the archive.
-        ending: of their names.
+        ending: of the names of the files.
         sha256: over the sha256 of the files in this order, which does not depend on how they are packed.
-        what: what they are, for messages.
+        what: description of the files, for messages.
 
     Raises:
         UserError: the archive is damaged, or has other files.

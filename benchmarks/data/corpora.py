@@ -1,4 +1,4 @@
-"""From the publishers' files of a data set to ids: what is particular to each of them."""
+"""Readers of texts, one for each publisher's form of files: from files to word ids."""
 
 import math
 import re
@@ -20,14 +20,14 @@ _HEADER_END = re.compile(r"END.{0,6}THE SMALL PRINT.*", re.I)
 _FOOTER = re.compile(r"^\W*(?:(?:this is )?(?:the )?end of\s+)?(?:(?:the|this)\s+)?project gutenberg", re.I | re.M)
 _LETTER = re.compile(r"\w")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
-_SPOKEN = re.compile(r'"([^"]+)')  # what begins with a quotation mark, up to the next or the paragraph's end
+_SPOKEN = re.compile(r'"([^"]+)')  # from a quotation mark to the next one or the paragraph's end
 _SENTENCE = re.compile(r"""(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\b[A-Z])([.!?]["')\]]*)\s+(?=["'(\[]*[A-Z])""")
 
 
 def three_files(
     name: str, paths: list[Path], sha256: str, note: str, size: int | None = None, min_count: int = 1
 ) -> Corpus:
-    """Read a data set that comes split, one sentence a line: training, validation and test file."""
+    """Read a data set that is already split, one sentence a line: training, validation and test file."""
     vocabulary, train = text.build(paths[:1], size=size, min_count=min_count)
     valid, test = (text.encode([path], vocabulary) for path in paths[1:])
     return Corpus(name, train.ids, valid.ids, test.ids, vocabulary, sha256, note)
@@ -59,7 +59,7 @@ def novel(page: str, spoken: bool = False) -> str:
 
     Args:
         page: the e-text.
-        spoken: keep only what is in double quotation marks, without punctuation marks, as a recogniser writes speech.
+        spoken: keep only what is in double quotation marks, without punctuation marks, like a recogniser.
 
     Raises:
         UserError: no "SMALL PRINT" block.
@@ -89,12 +89,12 @@ def holmes(
 ) -> Corpus:
     """Read novels of the Sentence Completion Challenge, by default in the size of the thesis' AP News text (4.6.1).
 
-    Files are taken in name order, each part beginning with a new one; sizes count events.
+    Files are taken in the order of their names, and each part begins with a new file.
 
     Args:
         paths, sha256, note: of the archive.
-        sizes: of the parts.
-        size, min_count: of the vocabulary; a word that is left out is `<unk>`.
+        sizes: minimum number of events of each part: training, validation, test.
+        size, min_count: maximum number of words of the vocabulary, and minimum count of a word; others are `<unk>`.
         spoken: as in `novel`.
 
     Raises:
@@ -114,12 +114,12 @@ def _split(
     size: int | None = None,
     min_count: int = 1,
 ) -> Corpus:
-    """Split lines in their order into parts, cut at the next line end.
+    """Split lines in their order into parts, each cut at the end of a line.
 
     A part begins with a new piece.
 
     Args:
-        sizes: least number of events of each part; infinite: the rest.
+        sizes: minimum number of events of each part; infinite: the rest.
     """
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / part for part in ("train", "valid", "test")]

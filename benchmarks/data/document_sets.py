@@ -1,4 +1,4 @@
-"""Collections of documents: published ones, and a planted one."""
+"""Collections of documents: published ones, and a synthetic one."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -31,14 +31,14 @@ def newsgroups(paths: list[Path], sha256: str, note: str, log_counts: bool = Tru
 
 
 def held_out(train: Documents) -> tuple[Documents, Documents]:
-    """Take VALIDATION documents from training documents at random; return the other ones first."""
+    """Split VALIDATION random documents off the training documents; return the remaining ones and those."""
     order = np.random.default_rng(0).permutation(len(train))
     valid, rest = (train.take(np.sort(part)) for part in (order[:VALIDATION], order[VALIDATION:]))
     return rest, valid
 
 
 def planted(sizes: tuple[int, int, int], num_words: int = 40, num_topics: int = 4) -> DocumentCorpus:
-    """Draw documents of a few topics: most words of a document are of one topic, which is its label."""
+    """Draw synthetic documents: most words of a document are of one topic, which is its label."""
     draws = np.random.default_rng(0)
     topics = draws.dirichlet(np.full(num_words, 0.1), num_topics)
 

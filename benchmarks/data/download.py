@@ -12,7 +12,7 @@ from urllib3.exceptions import LocationParseError
 
 from jaxfit.errors import UserError
 
-ATTEMPTS = 3  # where the connection breaks
+ATTEMPTS = 3  # in all, if the connection breaks
 WAIT = 1.0  # seconds before the second attempt, twice as long before the third
 TIMEOUT = 60.0  # seconds without a byte
 _NO_URL = (
@@ -24,18 +24,18 @@ _NO_URL = (
 
 
 def download(url: str, target: Path, *, allow_http: bool = False) -> None:
-    """Download a file, from where an earlier call has stopped if the server still has the same file.
+    """Download a file, continuing an earlier call if the server still has the same file.
 
-    Until it is whole, `target`.part holds what has come, and `target`.json from where.
+    Until the file is complete, its first part is in `target`.part, and its URL and version in `target`.json.
 
     Args:
         url: of the file.
         target: where to put it.
-        allow_http: whether HTTP without encryption will do, also where the server redirects to it.
+        allow_http: whether HTTP without encryption is allowed, also where the server redirects to it.
 
     Raises:
-        OSError: without an errno where the server or the network failed, or the file came in part.
-        UserError: it is no URL of HTTP, or of HTTP without encryption, which is not allowed.
+        OSError: without an errno if the server or the network failed, or only a part of the file came.
+        UserError: the URL is not one of HTTP, or is of HTTP without encryption, which is not allowed.
     """
     part = target.with_name(f"{target.name}.part")
     columns = (*rich.progress.Progress.get_default_columns(), rich.progress.DownloadColumn())
@@ -81,7 +81,7 @@ class Incomplete(OSError):
 def _continue(
     session: requests.Session, url: str, part: Path, progress: rich.progress.Progress, task: rich.progress.TaskID
 ) -> None:
-    """Download what is missing of a file."""
+    """Download the missing rest of a file."""
     about = part.with_suffix(".json")
     begun, validator = _begun(part, about, url)
     headers = {"Accept-Encoding": "identity"}
@@ -120,7 +120,7 @@ def _continue(
 
 
 def _begun(part: Path, about: Path, url: str) -> tuple[int, str]:
-    """Return how many bytes there are of a file, and what the server calls the version that they are of."""
+    """Return how many bytes of a file are there, and the validator (ETag or date) of their version."""
     try:
         known: Any = json.loads(about.read_text())
         if known["url"] == url and known["validator"]:

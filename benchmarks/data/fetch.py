@@ -24,17 +24,17 @@ def fetch(
 ) -> list[Path]:
     """Fetch a data set from its publisher, check every file's sha256, and only then put the files in place.
 
-    What has been downloaded waits in the folder `.fetching` until it is whole; a call after an interruption continues.
+    An incomplete download stays in the folder `.fetching`, and the next call continues it.
 
     Args:
         name: of the data set.
-        data_dir: the folder of data sets, by default that of the environment's BENCHMARK_DATA.
+        data_dir: the folder of data sets; None: that of the environment's BENCHMARK_DATA.
         base_url: a folder that mirrors the publisher's file under the same name.
-        allow_http: whether HTTP without encryption will do.
+        allow_http: whether HTTP without encryption is allowed.
 
     Raises:
-        UserError: nowhere to put it, no such file there, other content than the published; nothing is left
-            behind then, unless the download was interrupted.
+        UserError: there is no folder to put it in, the server does not have the file, or its content is not the
+            published one. Nothing is left behind then, unless the download was interrupted.
     """
     data_set, root = data.named(name), data.folder(data_dir)
     if root is None:

@@ -13,10 +13,10 @@ NAME = "SHA256SUMS"  # as `sha256sum` writes and checks it
 
 
 def require_same(folder: Path, paths: Sequence[Path]) -> None:
-    """Hold files of a folder to the sha256 that the first call has recorded there; the first call says that it does.
+    """Check files of a folder against the sha256 that the first call recorded there, with a message.
 
     Raises:
-        UserError: a file is another one, is missing, or has been added.
+        UserError: a file has changed, is missing, or has been added; or the record of sha256 is damaged.
     """
     found = {}
     for path in paths:

@@ -1,4 +1,4 @@
-"""From the publishers' files of a data set to split ratings: what is particular to each of them."""
+"""Readers of ratings, one for each data set: from the publisher's files to split ratings."""
 
 import hashlib
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from jaxfit.errors import UserError
 
 STARS = Reading(scale="1,5,1")
 FOLDS = 5  # of MovieLens 100K
-CHUNK = 1 << 22  # training ratings looked at at a time
+CHUNK = 1 << 22  # training ratings that are compared at a time
 TEST, VALID = 0.1, 0.05  # of all ratings, and of the others, where a data set has no split of its own
 # sha256 over users, movies and stars of MovieLens 1M in the publisher's order: with or without time stamps
 ML_1M = "784a05add6418936868b68b3bab8dfb2a787d1cece6d3102d5540b4f8ced33ca"
@@ -29,7 +29,7 @@ class RatingSet(NamedTuple):
 
     data: Dataset
     held_out: Pairs  # of validation and test, also of a test whose ratings are not known
-    again: "Callable[[int], RatingSet] | None" = None  # split in another way, from 1 on; None: there is one way
+    again: "Callable[[int], RatingSet] | None" = None  # gives split 1, 2, …; None: there is one split
 
 
 def of(
@@ -38,7 +38,10 @@ def of(
     """Name a data set and gather its validation and test pairs.
 
     Args:
-        unknown: pairs without ratings.
+        data: the split ratings.
+        name, note: of the data set, for records.
+        again: as in `RatingSet`.
+        unknown: test pairs without known ratings.
 
     Raises:
         UserError: a pair of user and item is in two parts: no model may see what it is judged on.
@@ -56,7 +59,7 @@ def of(
 def _leaks(train: Ratings, held_out: Pairs, num_items: int) -> tuple[int, int]:
     """Count the training ratings whose pair is held out, and the pairs that are held out more than once."""
     pairs = np.sort(held_out.user.astype(np.int64) * num_items + held_out.item)
-    # the low bits of a pair say of most training ratings, in a moment, that they are not held out
+    # fast: the low bits of a pair already show that most training ratings are not held out
     mask = (1 << (8 * len(pairs)).bit_length()) - 1
     marked = np.zeros(mask + 1, bool)
     marked[pairs & mask] = True
@@ -72,7 +75,7 @@ def _leaks(train: Ratings, held_out: Pairs, num_items: int) -> tuple[int, int]:
 def at_random(data: Dataset, number: int) -> RatingSet:
     """Split all ratings at random: a tenth for the test, a twentieth of the rest for validation.
 
-    Its own validation ratings, by which recipes are chosen, go to training: no test has seen a choice.
+    Its own validation ratings, by which recipes are chosen, go to training, so that no test has seen a choice.
     """
     parts = [part for part in (data.train, data.test) if part is not None]
     total = sum(len(part.user) for part in (*parts, data.valid))
@@ -93,7 +96,7 @@ def drawn(config: Planted, shares: tuple[float, float] | None) -> RatingSet:
 
 
 def ml_100k(paths: list[Path], sha256: str, note: str) -> RatingSet:
-    """Read MovieLens 100K, split as the thesis' data are (§5.4.1): its ratings have times."""
+    """Read MovieLens 100K, split by time, as the thesis' data are (§5.4.1)."""
     table = read(paths[:1], STARS, times=True)
     split = splits.thesis(jax.random.key(0), table.ratings)
     data = Dataset("ml-100k", *split, table.catalogue, "", "")
@@ -105,7 +108,8 @@ def fold(paths: list[Path], number: int) -> RatingSet:
     """Read a fold of MovieLens 100K, u1 to u5, as published; validation is taken from its training.
 
     Args:
-        paths: training and test of each fold.
+        paths: training and test file of each fold.
+        number: of the fold, from 1.
 
     Raises:
         UserError: there is no such fold.
@@ -121,7 +125,8 @@ def fold(paths: list[Path], number: int) -> RatingSet:
 def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
     """Read MovieLens 1M: a tenth at random is for the test, a twentieth of the rest for validation.
 
-    Raises UserError for other ratings than the published ones.
+    Raises:
+        UserError: the ratings are not the published ones.
     """
     table = read(paths, STARS)
     ratings = table.ratings._replace(time=None)  # with or without: the same data
@@ -151,8 +156,9 @@ def moviedata(paths: list[Path], sha256: str, note: str) -> RatingSet:
 def netflix(paths: list[Path], sha256: str, note: str) -> RatingSet:
     """Read the Netflix Prize: `probe.txt` is validation, taken out of training; `qualifying.txt` the test.
 
-    The ratings of the test are not in it; its pairs of user and movie are, for conditional models. As its publisher has
-    withdrawn it, nobody publishes its sha256: the first use records them, and later ones must find the same files.
+    The data set lacks the ratings of the test, but has its pairs of user and movie, which conditional models use. As
+    its publisher has withdrawn it, no sha256 is published: the first use records them, and later ones must find the
+    same files.
     """
     probe, folder = paths[0], paths[0].parent
     first_use.require_same(folder, sorted(folder.rglob("*.txt*")))

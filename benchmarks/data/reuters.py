@@ -43,7 +43,7 @@ class Story(NamedTuple):
 def stories(page: str) -> Iterator[Story]:
     """Read the stories of the split ModApte from an SGML file.
 
-    But for its first line, the document type, and references to control characters it is a part of an XML file.
+    Without its first line, the document type, and references to control characters, it is a part of an XML file.
     """
     body = _CONTROL_CHARACTER.sub("", page.partition("\n")[2])
     for story in ElementTree.fromstring(f"<FILE>{body}</FILE>"):
@@ -60,7 +60,7 @@ def _text(element: Element) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, two or more letters in lower case, without stop words, stemmed.
+    """Return the words of a text: of two or more letters, in lower case, without stop words, stemmed.
 
     Raises:
         UserError: a package is not installed.
@@ -71,7 +71,7 @@ def words(text: str) -> list[str]:
 
 @cache
 def _stemming() -> tuple[Callable[[str], str], Collection[str]]:
-    """Return Porter's algorithm, which remembers the stems of words, and the stop words."""
+    """Return Porter's stemmer, which caches the stems of words, and the stop words."""
     try:
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
         from snowballstemmer import stemmer
@@ -84,10 +84,10 @@ def documents(paths: list[Path], sha256: str, note: str, log_counts: bool = True
     """Read Reuters-21578 as bags of words, the 2,000 most frequent stems.
 
     A story has all its topics as labels. All stories are kept, as the README asks for those of the test, so that
-    results can be compared. Each has some of the 2,000 stems, which perplexity needs. 2,108 have no topics; retrieval
-    needs labels, so that these are no queries, and in the database wrong answers to every query.
+    results can be compared. Each has some of the 2,000 stems, which perplexity needs. 2,108 have no topics: in
+    retrieval, which needs labels, they are not queries, and are wrong answers to every query.
 
-    Differs: Lauly et al. 2017 (§6) take RCV1-V2, with 10,000 words, and state neither the stop words nor the stemmer.
+    Differs: Lauly et al. 2017 (§6) use RCV1-V2, with 10,000 words, and state neither the stop words nor the stemmer.
 
     Args:
         log_counts: whether counts are replaced by log(1 + n), as published, or stay as they are.

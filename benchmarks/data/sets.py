@@ -1,4 +1,4 @@
-"""The data sets that the benchmarks know: where their files come from, whether they are the right ones, loading."""
+"""The data sets of the benchmarks: where their files come from, how they are checked and loaded."""
 
 import gzip
 import hashlib
@@ -17,7 +17,7 @@ from jaxfit.errors import UserError
 from jaxlm.data.default_text import prose
 from jaxlm.data.synthetic import planted
 
-VARIABLE = "BENCHMARK_DATA"  # the environment's folder of data sets
+VARIABLE = "BENCHMARK_DATA"  # environment variable that names the folder of data sets
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class File:
     """One file of a data set."""
 
     path: str  # under the folder of data sets; it may also lie there as path.gz
-    sha256: str | None  # of its content, unpacked; None where the loader itself holds what it reads to a sha256
-    member: str | None = None  # its name in the publisher's archive; None: the publisher's file is it
-    other: str | None = None  # another file that will do
+    sha256: str | None  # of its content, unpacked; None where the loader checks what it reads
+    member: str | None = None  # its name in the publisher's archive; None: it is the publisher's file itself
+    other: str | None = None  # path of a file that may replace it
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def _parts(name: str, member: str, *sha256: str) -> tuple[File, ...]:
     """Return the training, validation and test file of a text.
 
     Args:
-        member: names of the files in the archive, with a place for the part.
+        member: names of the files in the archive, with {} for the part.
     """
     parts = zip(("train", "valid", "test"), sha256, strict=True)
     return tuple(File(f"{name}/{part}.txt", digest, member.format(part)) for part, digest in parts)
@@ -70,7 +70,7 @@ _ML_100K = {  # all ratings, then training and test of each fold
     "u5.test": "351cc52e0d15b6c721466276fc24671d40936899e3d01fadeaf312915b8c5634",
 }
 _MOVIEDATA = "5ca12bb5fc2c08a1a564c5bfe9a1582ee13905139f5ea71eb0a590b1942b80ca"
-# of the file whose MD5 GroupLens publishes, c4d9eecfca2ab87c1945afe126590906
+# sha256 of the file whose MD5 GroupLens publishes, c4d9eecfca2ab87c1945afe126590906
 _ML_1M_ZIP = "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
 TEXTS = {
     d.name: d
@@ -258,11 +258,11 @@ DOCUMENTS = {
     )
 }  # fmt: skip
 DATA_SETS = TEXTS | RATINGS | TASKS | DOCUMENTS
-BUILT_IN = ("prose", "planted")  # need no files; planted are text, ratings and documents
+BUILT_IN = ("prose", "planted")  # need no files; planted data are text, ratings or documents
 
 
 def named(name: str) -> DataSet:
-    """Return what is known of a data set; raises UserError where nothing is."""
+    """Return the entry of a data set; raise UserError if there is none."""
     if name not in DATA_SETS:
         known = ", ".join(DATA_SETS)
         what = f"there is no data set {name!r} to fetch"
@@ -271,7 +271,7 @@ def named(name: str) -> DataSet:
 
 
 def folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
-    """Find the folder of data sets: as given, or the environment's BENCHMARK_DATA; None where neither is."""
+    """Find the folder of data sets: the given one, or the environment's BENCHMARK_DATA; None if neither is set."""
     given = os.environ.get(VARIABLE) if data_dir is None else os.fspath(data_dir)
     return Path(given) if given else None
 
@@ -280,7 +280,7 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None) -> list[Path
     """Find the files of a data set under a folder, by default that of the environment's BENCHMARK_DATA.
 
     Raises:
-        UserError: a file is missing; it says how to fetch it.
+        UserError: a file is missing; the message says how to fetch it.
     """
     data_set, root = named(name), folder(data_dir)
     do = f"python -m benchmarks data {name} --data-dir DIR fetches it"
@@ -311,7 +311,7 @@ def is_there(name: str, data_dir: str | os.PathLike[str] | None = None) -> bool:
 def load(name: str, data_dir: str | os.PathLike[str] | None = None, **options: Any) -> Any:
     """Load a data set: a Corpus (text as ids, the vocabulary of the training text), DocumentCorpus or RatingSet, split.
 
-    Or the lists or questions of a task (`benchmarks.data.task_sets`).
+    For a task, load its lists or questions (`benchmarks.data.task_sets`).
 
     Args:
         options: options of the function that reads its files.
@@ -335,7 +335,7 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None, **options: A
 
 
 def sha256_of(path: Path, unpack: bool = False) -> str:
-    """Hash a file, or what it holds gzipped; raises UserError for a file that cannot be read."""
+    """Hash a file, or its unpacked content (gzip); raise UserError for a file that cannot be read."""
     try:
         with gzip.open(path) if unpack else open(path, "rb") as f:
             return hashlib.file_digest(cast(IO[bytes], f), "sha256").hexdigest()  # type: ignore[arg-type]

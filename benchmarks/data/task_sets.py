@@ -1,4 +1,4 @@
-"""The questions of tasks, from files or planted: n-best lists, sentences with a gap, and relations of words."""
+"""Questions of tasks, from files or synthetic: n-best lists, sentences with a gap, and relations of words."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class Lists(NamedTuple):
     Attributes:
         hypotheses: of each utterance.
         words: of each hypothesis, without noises.
-        references: what was said, without noises.
+        references: the words that were said in each utterance, without noises.
         note, sha256: what they are.
     """
 
@@ -96,10 +96,10 @@ def word_tasks(paths: list[Path], sha256: str, note: str) -> WordTasks:
 
 
 def planted_lists(corpus: Corpus) -> Lists:
-    """Make lists from lines of a test text: each hypothesis has some words replaced, in the first acoustic order.
+    """Make lists from lines of a test text: the line, and hypotheses with some words replaced, by acoustic score.
 
-    The acoustic score falls by one with each wrong word, with noise of three; the recogniser's own model gives
-    all words alike.
+    The acoustic score falls by one with each replaced word, plus Gaussian noise of standard deviation 3; the
+    recogniser's own language model gives all words the same probability.
     """
     draws = np.random.default_rng(0)
     lines, known = _lines(corpus), _words(corpus)
@@ -120,7 +120,7 @@ def planted_lists(corpus: Corpus) -> Lists:
 
 
 def planted_questions(corpus: Corpus) -> Questions:
-    """Make questions from lines of a test text: which of some words of the vocabulary was in the gap."""
+    """Make questions from lines of a test text: which of CHOICES words of the vocabulary was in the gap."""
     draws = np.random.default_rng(1)
     known = _words(corpus)
     questions, answers = [], []
@@ -136,7 +136,7 @@ def planted_questions(corpus: Corpus) -> Questions:
 
 
 def planted_word_tasks(corpus: Corpus) -> WordTasks:
-    """Make questions of a vocabulary's words, at random: they have no right answers."""
+    """Make questions of random words of a vocabulary; they have no right answers."""
     draws, known = np.random.default_rng(2), _words(corpus)
     asked = [[str(word) for word in draws.choice(known, 4, replace=False)] for _ in range(QUESTIONS)]
     questions = analogies.Questions(asked, [i % 2 for i in range(QUESTIONS)], ["planted", "gram-planted"])

@@ -14,13 +14,13 @@ from benchmarks.language.claims import TextModels, percent, relative
 from benchmarks.language.store import Spec
 
 ORDERINGS = (1, 2, 4, 16, 32, 64, 128, OF_SOME)
-FEW, MANY = 16, 128  # orders: most of the gain is up to there; beyond there is hardly any
+FEW, MANY = 16, 128  # orders: most of the gain comes up to FEW, hardly any beyond MANY
 MINIMAL = 0.01  # share of a perplexity that the publication calls a minimal impact
 DOCNADE, *DEEP = PUBLISHED[2:]  # the models that predict words in an order
 
 
 def rows(scale: DocumentScale, seeds: int | None) -> list[Row]:
-    """Return the rows: DocNADE, and DeepDocNADE, of which the published figure is."""
+    """Return the rows: DocNADE, and DeepDocNADE, which the published figure shows."""
     figures = {name: {str(OF_SOME): figure} for name, _, figure in DEEP}
     return [
         Row((name,), seeded(seeds or scale.seeds, spec), figures.get(name, {}), measure)
@@ -29,7 +29,7 @@ def rows(scale: DocumentScale, seeds: int | None) -> list[Row]:
 
 
 def measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Measure the perplexity of SOME documents by the first orders drawn of their words, for each number (Eq. 31)."""
+    """Measure the perplexity of SOME documents, averaged over the first orders of their words, by number (Eq. 31)."""
     (spec,) = specs
     model, chosen, most = store.model(spec), some(getattr(store.data, part).with_words()), store.orders_of_some
     known = {most: store.predictions(spec, "some")} if part == "test" else {}
@@ -41,7 +41,7 @@ def measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -
 
 
 def claims(store: DocumentStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Return what the publication says of the number of orders, and that the first ones matter most."""
+    """Return the publication's claim about the number of orders, and ours that the first ones matter most."""
     models = TextModels(store, rows, part)
     shown = [number for number in ORDERINGS if number <= store.orders_of_some]
     most = shown[-1]

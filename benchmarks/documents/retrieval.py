@@ -22,7 +22,7 @@ from jaxlm.data.documents.collection import Documents
 from jaxlm.tasks.retrieval import RECALLS, retrieve
 
 BASELINE = "TF-IDF, SVD"
-JUDGED = 0.02  # recall at which the verdicts are
+JUDGED = 0.02  # recall at which verdicts compare precision
 
 
 def _column(recall: float) -> str:
@@ -81,7 +81,7 @@ def _joined(one: Documents, other: Documents) -> Documents:
 def _tfidf(store: DocumentStore, size: int) -> Any:
     """Fit latent semantic analysis to the training documents: the words' TF-IDF weights, and their singular vectors.
 
-    The weights have the counts' logarithms, so that the counts are given as they are.
+    The weights contain the logarithms of counts, so that raw counts are given.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfTransformer
@@ -109,7 +109,7 @@ def _scores(store: DocumentStore, part: str, vectors: Sequence[NDArray[Any]], se
 
 
 def claims(store: DocumentStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Return what is expected of vectors of documents, and what is published of 20 Newsgroups."""
+    """Return our expectations of vectors of documents, and the published claim about 20 Newsgroups."""
     by_name: dict[tuple[str, ...], Row] = {row.label: row for row in rows}
     sizes = list(dict.fromkeys(label for _, label in by_name))
     names = [name for name, _, _ in PUBLISHED]

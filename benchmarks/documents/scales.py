@@ -1,4 +1,4 @@
-"""How large the benchmarks of documents are, and the collections that they take."""
+"""The sizes of the benchmarks of documents, and their collections."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ PLANTED, NEWSGROUPS = "planted", "20news"
 
 @dataclass(frozen=True)
 class DocumentScale(LanguageScale):
-    """What shrinks from the published setting: also orders of words."""
+    """A scale of models of documents: it also shrinks the number of orders of words."""
 
     orderings: int = 256  # of each test document
     sizes: tuple[int, int, int] = (2000, 500, 500)  # planted documents
@@ -52,7 +52,7 @@ def documents(name: str, scale: DocumentScale, data_dir: Path | None = None) -> 
 
 
 def speed_documents() -> DocumentCorpus:
-    """Load the documents on which speed is measured: 20 Newsgroups where it is, otherwise planted ones."""
+    """Load the documents that speed is measured on: 20 Newsgroups if it is there, otherwise planted ones."""
     try:
         return sets.load(NEWSGROUPS, None)
     except UserError as error:

@@ -21,7 +21,7 @@ from jaxlm.training import train
 
 SOME, OF_SOME = 50, 256  # test documents, as many as the publication's perplexities are of, and orders of their words
 FOR_VALIDATION = 8  # orders
-UNITS = 500  # of the bootstrap, at most: documents are independent, and as many scores of each model are kept
+UNITS = 500  # of the bootstrap, at most: documents are independent, and this many scores of each model are kept
 
 
 class DocumentStore(LanguageStore):
@@ -40,12 +40,12 @@ class DocumentStore(LanguageStore):
 
     @staticmethod
     def grouped(scores: Scores) -> Scores:
-        """Return scores as they were kept: of documents."""
+        """Return kept scores unchanged: their units have not become larger."""
         return scores
 
     @cached_property
     def counted(self) -> DocumentCorpus:
-        """The documents with counts of words as they are, where models are given the counts' logarithms."""
+        """The documents with raw counts of words, where models are given the counts' logarithms."""
         logs = self.data.reading.log_counts
         return sets.load(self.name, self.data_dir, log_counts=False) if logs else self.data
 
@@ -91,8 +91,7 @@ class DocumentStore(LanguageStore):
     def predictions(self, spec: Spec, part: str) -> NDArray[np.float64]:
         """Return 1/D log p(v) (nats) of a part's documents with words: "valid", "test", or "some" of the test.
 
-        They are computed when they are first asked for, and kept: most tables need none, and they take longer than
-        training.
+        They are computed at the first call, and kept: most tables need none, and they take longer than training.
         """
         test = self.data.test
 
@@ -107,7 +106,7 @@ class DocumentStore(LanguageStore):
         return self.get(spec).predictions(part, compute)
 
     def perplexity(self, spec: Spec, part: str) -> Scores:
-        """Return a model's nats of each document of a part: their mean's exponential is the perplexity (Eq. 30)."""
+        """Return a model's nats per word of each document of a part; exp of their mean is the perplexity (Eq. 30)."""
         return of_documents(-self.predictions(spec, part))
 
     def model(self, spec: Spec) -> Model:
@@ -122,7 +121,7 @@ def some(documents: Documents) -> Documents:
 
 
 def of_documents(nats: NDArray[np.float64], seeded: bool = True) -> Scores:
-    """Return what documents score, whose mean's exponential is the figure; a unit of the bootstrap is every 500th."""
+    """Return scores whose figure is the exponential of the documents' mean; a unit of the bootstrap is every 500th."""
     unit = np.arange(len(nats)) % UNITS
     return Scores(np.bincount(unit, nats), np.bincount(unit), np.exp, seeded)
 

@@ -13,7 +13,7 @@ from benchmarks.language.claims import TextModels
 from benchmarks.language.measures import training_minutes
 from benchmarks.language.store import RANDOM, Spec
 
-# the publication's name, model, what differs from its defaults, published perplexity of the first 50 test documents
+# the publication's name, the model, the published perplexity of the first 50 test documents
 PUBLISHED: tuple[tuple[str, Spec, float], ...] = (
     ("LDA", Spec("lda"), 1091.0),
     ("Replicated Softmax", Spec("replicated-softmax"), 953.0),
@@ -31,7 +31,7 @@ COLUMNS = (
 
 
 def measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Measure the perplexity of a model, and of some test documents; its bound and its error, where it has them."""
+    """Measure a model's perplexity on a part and on SOME test documents; its bound and its error, where it has them."""
     (spec,) = specs
     model, perplexity = store.model(spec), store.perplexity(spec, part)
     found: dict[str, object] = {"perplexity": perplexity}
@@ -48,7 +48,7 @@ def measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -
 
 
 def rows(scale: DocumentScale, seeds: int | None) -> list[Row]:
-    """Return the rows of Table 1, and one of DocNADE over a tree that is learned as the thesis' are."""
+    """Return the rows of Table 1, and one of DocNADE over a tree that is learned like the thesis' trees."""
     made = []
     for name, spec, figure in PUBLISHED:
         made.append(Row((name,), seeded(seeds or scale.seeds, spec), {"some": figure}, measure))
@@ -59,7 +59,7 @@ def rows(scale: DocumentScale, seeds: int | None) -> list[Row]:
 
 
 def claims(store: DocumentStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Return what is published of 20 Newsgroups, that ours is not worse, and what we expect of a learned tree."""
+    """Return the published claims about 20 Newsgroups, that ours is not worse, and our claim about a learned tree."""
     models = TextModels(store, rows, part)
     claim = partial(Claim, "Lauly et al. 2017")
     names = [name for name, _, _ in PUBLISHED]

@@ -23,9 +23,9 @@ from jaxlm.tasks.documents import topics
 from jaxlm.tasks.neighbours import nearest
 
 TOPICS, TOP = 4, 10  # topics that are shown, and words of a topic
-LIKE = 50  # words of like frequency, among which random ones are drawn
+LIKE = 50  # words of like frequency, from which random ones are drawn
 SIMILAR = 0.05  # difference of mean NPMIs
-# of Table 3, whatever the recipe has
+# models of Table 3, whatever the recipe's activation
 SIGMOID, TANH = (
     (f"DocNADE, {g}", Spec("docnade", config=(("activation", g),), tree=RANDOM)) for g in ("sigmoid", "tanh")
 )
@@ -42,7 +42,7 @@ def _rows(
     scale: DocumentScale,
     seeds: int | None,
 ) -> list[Row]:
-    """Return of each model that has a capability a row of the mean over all, and `number` rows of the first seed."""
+    """Return, for each model with a capability, a row of the mean over all, and `number` rows of the first seed."""
     made = []
     for name, spec in named:
         if models.get(spec.model).capability(capability) is not None:
@@ -56,12 +56,12 @@ def _mean(values: NDArray[np.float64]) -> Scores:
 
 
 def random_words(words: NDArray[np.intp], counts: NDArray[np.int64], kept: int = 0) -> NDArray[np.intp]:
-    """Replace words by random ones that are about as frequent: the same ones each time, and none twice in a row.
+    """Replace words by random ones that are about as frequent: the same at each call, and none twice in a row.
 
     Args:
         words: ids, [rows, n].
         counts: how often each word of the vocabulary occurs, [N_w].
-        kept: how many words at the beginning of each row stay.
+        kept: number of words at the beginning of each row that stay.
     """
     groups = np.array_split(np.argsort(-counts, kind="stable"), max(1, len(counts) // LIKE))
     group_of = {word: group for group in groups for word in group}
@@ -110,8 +110,8 @@ def one_word(number: int, store: DocumentStore, specs: tuple[Spec, ...], part: s
 def _topics(store: DocumentStore, spec: Spec) -> NDArray[np.intp]:
     """Find the words of each topic, [topics, TOP], in the order of the hidden units.
 
-    Units of two models do not correspond, but a verdict pairs them by number: in an order by coherence, the pairs would
-    be alike, and the interval of the models' difference too narrow.
+    Units of two models do not correspond, but a verdict pairs them by number: if they were sorted by coherence, the
+    pairs would be alike, and the interval of the models' difference too narrow.
     """
     model = store.model(spec)
     weights = model.require(HasTopics, "topics").weights(model.params)
@@ -148,7 +148,7 @@ def _above_random(found: TextModels, names: Sequence[str]) -> list[Comparison]:
 
 
 def of_neighbours(store: DocumentStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 2, which is of 20 Newsgroups."""
+    """Return the claims about Table 2, which is of 20 Newsgroups."""
     found, claim = _of_all(store, rows, part), partial(Claim, "Lauly et al. 2017")
     return [
         claim("the words nearest to a word are consistent with it: their mean NPMI is above that of random words of "
@@ -159,7 +159,7 @@ def of_neighbours(store: DocumentStore, rows: Sequence[Row], part: str) -> list[
 
 
 def of_topics(store: DocumentStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 3, which is of 20 Newsgroups."""
+    """Return the claims about Table 3, which is of 20 Newsgroups."""
     found, claim = _of_all(store, rows, part), partial(Claim, "Lauly et al. 2017")
     return [
         claim("topics of DocNADE with sigmoid units can be interpreted: their mean NPMI is above that of random words "

@@ -1,6 +1,6 @@
-"""What chapters 3 and 4 of the thesis claim, of which tables draw verdicts.
+"""Claims of chapters 3 and 4 of the thesis, on which tables give verdicts.
 
-Words such as "slightly" are given a number, in the claim's text. All claims hold of the thesis' own figures.
+Words such as "slightly" are given a number in the claim's text. All claims hold for the thesis' own figures.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,7 @@ MANY = 1.5  # times: a much higher variance, a much more effective average
 
 
 class TextModels:
-    """The models of a table's rows: what its columns are on a part of the text, of each seed.
+    """The models of a table's rows, and their columns on a part of the text, seed by seed.
 
     A row is named by its model, and for neural models also by the tree or the context size.
     """
@@ -39,11 +39,11 @@ class TextModels:
         return self.store.stepwise(row.draws[0][0])
 
     def names(self, begin: str) -> list[str]:
-        """Return the names that begin so, in the order of the rows."""
+        """Return the names that begin with `begin`, in the order of the rows."""
         return [name for name in self.rows if name.startswith(begin)]
 
     def measured(self, name: str, draw: int = 0) -> Measured:
-        """Return a row of the table with a seed, which n-gram models do not have."""
+        """Return the columns of a row for a seed; n-gram models have the same ones for all seeds."""
         if (name, draw) not in self._known:
             row = self.rows[name]
             measure: Callable[..., Measured] = row.measure
@@ -51,7 +51,7 @@ class TextModels:
         return self._known[name, draw]
 
     def scores(self, name: str, column: str, draw: int) -> Scores:
-        """Return a column of a row with a seed, as what the model scored on each unit."""
+        """Return the scores of a row in a column, for a seed."""
         found = self.measured(name, draw)[column]
         assert isinstance(found, Scores)
         return found
@@ -68,10 +68,10 @@ class TextModels:
 
         Args:
             label: what is compared.
-            figures: of the rows' names and columns.
+            figures: names of rows, and their columns.
             claimed: the range's ends.
-            quantity: of the figures; `relative` is shown in %.
-            percent: whether another quantity is a share that is shown in %, too.
+            quantity: function of the figures; `relative` is shown in %.
+            percent: whether another quantity than `relative` is shown in %, too.
         """
         seeds = min((len(self.rows[name].draws) for name, _ in figures if self.neural(self.rows[name])), default=1)
         draws = [[self.scores(name, column, draw) for name, column in figures] for draw in range(seeds)]
@@ -95,7 +95,7 @@ class TextModels:
         return [self.pair(one, other, **options) for one in ones for other in others]
 
     def falling(self, names: Sequence[str], column: str = "perplexity") -> list[Comparison]:
-        """Compare each row with the one before."""
+        """Compare each row with the one before, to be lower."""
         return [self.pair(later, earlier, column) for earlier, later in pairwise(names)]
 
     def mixtures(self, ngram: str, least: float = 0.0) -> list[Comparison]:
@@ -112,7 +112,7 @@ class TextModels:
         ]
 
     def fitting(self, claimed: tuple[float, float]) -> list[Comparison]:
-        """Compare each mixture of a fitted proportion with that of equal weights."""
+        """Compare each mixture with a fitted proportion with the one with equal weights."""
         return [self.compare(name, ((name, "fitted"), (name, "mixture")), claimed, relative) for name in self._mixed()]
 
     def _mixed(self) -> list[str]:
@@ -120,7 +120,7 @@ class TextModels:
 
 
 def relative(one: Any, other: Any) -> Any:
-    """Compute by which share a figure is above another."""
+    """Compute the share by which a figure is above another."""
     return one / other - 1
 
 
@@ -130,7 +130,7 @@ def percent(share: float) -> str:
 
 
 def of_lbl(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 3.2."""
+    """Return the claims about Table 3.2."""
     models = TextModels(store, rows, part)
     claim = partial(Claim, "3.4.2")
     five, ten = models.names("LBL")
@@ -150,7 +150,7 @@ def of_lbl(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
 
 def of_random_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 4.1."""
+    """Return the claims about Table 4.1."""
     models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.2")
     hlbls, largest = models.names("HLBL"), "HLBL RANDOM ×4"
@@ -172,7 +172,7 @@ def of_random_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> lis
 
 
 def _of_the_drawn(models: TextModels, name: str) -> list[Comparison]:
-    """Compare the best and the worst of a row's models: of these trees, so that no seed counts; of few, nothing."""
+    """Compare the best and the worst of a row's trees, as given, without seeds; fewer than SEEDS are not compared."""
     comparison = models.compare(name, [(name, "perplexity")])
     scores = [replace(one, seeded=False) for (one,) in comparison.draws]
     if len(scores) < SEEDS:
@@ -181,7 +181,7 @@ def _of_the_drawn(models: TextModels, name: str) -> list[Comparison]:
 
 
 def of_features(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 4.2: the sizes, then the largest over an overcomplete random tree."""
+    """Return the claims about Table 4.2: rows of all sizes, then the largest over an overcomplete random tree."""
     models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.3")
     *sizes, overcomplete = models.rows
@@ -206,7 +206,7 @@ def of_features(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cl
 
 
 def of_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 4.4."""
+    """Return the claims about Table 4.4."""
     models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.3")
     trees, ngrams = models.names("HLBL"), ["Int. KN6", "Int. KN3", "Int. KN2"]
@@ -233,7 +233,7 @@ def of_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim
 
 
 def of_diversity(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 4.6."""
+    """Return the claims about Table 4.6."""
     models = TextModels(store, rows, part)
     *replicas, different = models.rows
     text = (
@@ -248,7 +248,7 @@ def of_diversity(store: LanguageStore, rows: Sequence[Row], part: str) -> list[C
 
 
 def of_context(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 4.7."""
+    """Return the claims about Table 4.7."""
     models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.5")
     hlbls, best, longer = models.names("HLBL"), "Int. KN6", "Int. KN8"
@@ -267,7 +267,7 @@ def of_context(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cla
 
 
 def of_bias_variance(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 4.8."""
+    """Return the claims about Table 4.8."""
     models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.6")
     hlbl, ngram = models.rows
@@ -280,13 +280,13 @@ def of_bias_variance(store: LanguageStore, rows: Sequence[Row], part: str) -> li
 
 
 def of_subsets(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 4.9: models that were trained on parts of the text, then their averages."""
+    """Return the claims about Table 4.9: models that were trained on parts of the text, then their averages."""
     models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.6")
     *parts, average = models.rows
 
     def times(*figures: Any) -> Any:
-        """Compute by how many times the share by which averaging reduces perplexity is higher for the HLBL."""
+        """Compute the share by which averaging reduces the HLBL's perplexity, over that of KN6."""
         ours, theirs = (
             1 - combined / np.mean(single, axis=0) for *single, combined in np.split(np.asarray(figures), 2)
         )
@@ -313,7 +313,7 @@ def of_neural_models(store: LanguageStore, rows: Sequence[Row], part: str) -> li
 
 
 def of_speed(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 4.5: of epochs timed in joint rounds, for which validation is no check, and a seed hardly matters."""
+    """Return the claim about Table 4.5, on the times of epochs: these have no validation, and a seed hardly matters."""
     *_, slowest, lbl = rows
 
     def rounds(row: Row, draw: int) -> Scores:

@@ -1,4 +1,4 @@
-"""Table 4 of Lauly et al. (2017): the DocNADE language model, and others that know no documents."""
+"""Table 4 of Lauly et al. (2017): the DocNADE language model, and models that do not use documents."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -21,7 +21,7 @@ SAMPLED = (("objective", "importance"), ("num_noise", 500), ("shared_noise", Tru
 
 
 def of_lines(lines: int, *recipe: Any) -> Spec:
-    """Return the model of documents of so many lines; minibatches of all are of about equal size."""
+    """Return the model with documents of `lines` lines; minibatches have about LINES lines for all."""
     batch_size = ("batch_size", round(LINES / lines))
     return Spec("docnade-lm", config=(("group_lines", lines), *SAMPLED), recipe=(batch_size, *recipe))
 
@@ -46,7 +46,7 @@ def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
 
 
 def claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Return what is published of Table 4."""
+    """Return the published claims about Table 4."""
     models = TextModels(store, rows, part)
     claim = partial(Claim, "Lauly et al. 2017")
     ours = models.names(DOCNADE)

@@ -20,8 +20,8 @@ from jaxlm.data.documents.collection import DocumentCorpus
 from jaxlm.tasks.neighbours import nearest
 
 WORDS = ("weapons", "medical", "companies", "define", "israel", "book", "windows")  # of Tables 2, 5 and 6
-NEAREST = 5  # words to each word
-MEASURED = 1000  # words, the most frequent, over which means are
+NEAREST = 5  # words shown for each word
+MEASURED = 1000  # most frequent words, over which means are taken
 MODEL = docnade.of_lines(max(docnade.GROUPS))
 
 
@@ -30,9 +30,9 @@ class Part:
     """A part of the model.
 
     Attributes:
-        name: what it is called.
-        vectors: its vectors as `Model.vectors` names them.
-        published: words published as near, of each of WORDS the nearest ones.
+        name: in titles.
+        vectors: name of its vectors for `Model.vectors`; None: the default ones.
+        published: for each of WORDS, the nearest words as published.
     """
 
     name: str
@@ -81,7 +81,7 @@ def near(store: LanguageStore, spec: Spec, part: Part, words: tuple[int, ...]) -
 
 
 def in_common(one: NDArray[np.intp], other: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return which share of each row of words, [words, n], is also in the same row of the other: [words]."""
+    """Return the share of each row of words, [words, n], that is also in the same row of the other: [words]."""
     return np.any(one[:, :, None] == other[:, None, :], axis=2).mean(axis=1)
 
 
@@ -98,7 +98,7 @@ def _rows(parts: tuple[Part, Part], scale: LanguageScale, seeds: int | None) -> 
 
 
 def of_many(parts: tuple[Part, Part], store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
-    """Measure which share of the nearest words is the same in the other part, and in the same part of another seed."""
+    """Measure the share of nearest words that are the same in the other part, and in the same part of another seed."""
     spec, another = specs
     words = tuple(frequent(store.corpus)[:MEASURED])
     ones, of_part, of_seed = (
@@ -130,7 +130,7 @@ def of_one(parts: tuple[Part, Part], number: int, store: LanguageStore, specs: t
 
 
 def _claims(parts: tuple[Part, Part], store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Return what is published of Tables 5 and 6, judged by the first row, the mean over words."""
+    """Return the published claim about Tables 5 and 6, judged by the first row, the mean over words."""
     text = (
         f"the {parts[0].name} of the model has learned other properties of words than the {parts[1].name}: a word has "
         "fewer nearest words in common with the latter than with the same part of another seed"

@@ -21,7 +21,7 @@ ABOVE_LBL = 0.15  # share of the LBL's perplexity by which an FRBM trained by co
 CD, OF_LBL = "FRBM by contrastive divergence", "LBL"
 WITHOUT, THEN = f"{CD}, without dropout", "then likelihood"
 LIKELIHOOD = "FRBM by likelihood, without dropout"
-# The recipe without dropout, which was chosen by validation; more epochs with less decay were not tried for it.
+# The recipe without dropout was chosen by validation; more epochs with less decay were not tried.
 SHORTER = (("epochs", 8), ("decay", (("R", 0.4), ("W", 0.05))))
 # A step by likelihood takes ten times as long as one by contrastive divergence; more draws add little to it.
 BY_LIKELIHOOD = (("objective", "likelihood"), ("targets", "words"), ("num_draws", 16), ("dropout", 0.0))
@@ -106,7 +106,7 @@ def claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
 
 def objective_rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
-    """Return rows of the FRBM with dropout and without, each by likelihood after it; by likelihood alone; the LBL."""
+    """Return rows of the FRBM: with and without dropout, each also then by likelihood; by likelihood alone; the LBL."""
     by_cd = _frbm(scale)
     without = replace(by_cd, config=(("dropout", 0.0), *by_cd.config), recipe=SHORTER)
 
@@ -131,7 +131,7 @@ def objective_rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
 
 
 def objective_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Return what is expected of the FRBM by its objectives; the thesis' FRBM is 27 % above its LBL."""
+    """Return expectations of the FRBM by its objectives; the thesis' FRBM is 27 % above its LBL."""
     models = TextModels(store, rows, part)
     claim = partial(Claim, f"3.4.1, {NOT_CLAIMED}")
     trained = (("with dropout", CD), ("without dropout", WITHOUT))

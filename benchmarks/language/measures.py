@@ -1,6 +1,7 @@
-"""What is measured of trained models: the columns that tables have in common.
+"""Measurements of trained models: the columns that tables have in common.
 
-Perplexity is exp of the mean of -log P over the events (Eq. 2.2). part: of the text, "valid" or "test".
+Perplexity is the exponential of the mean of -log P over the events (Eq. 2.2). The argument `part` is the part of the
+text, "valid" or "test".
 """
 
 from functools import lru_cache
@@ -30,7 +31,7 @@ def each(names: tuple[str, ...], store: LanguageStore, specs: tuple[Spec, ...], 
 
 
 def less(names: tuple[str, str, str], store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Measure two models, and the first's perplexity less the second's.
+    """Measure the perplexities of two models, and the first less the second.
 
     Args:
         names: names of these three columns.
@@ -40,9 +41,9 @@ def less(names: tuple[str, str, str], store: LanguageStore, specs: tuple[Spec, .
 
 
 def mixed(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Measure a model, and its mixtures with an n-gram model: (model, n-gram).
+    """Measure the perplexity of a model, and of its mixtures with an n-gram model: `specs` are (model, n-gram).
 
-    With equal weights, and with the weight that maximises the likelihood of the validation text (Eq. 3.26).
+    One mixture has equal weights; the other, the weight that maximises the likelihood of validation (Eq. 3.26).
     """
     ours, others = (store.get(spec).predictions(part) for spec in specs)
     proportion = store.proportion(*specs)
@@ -55,7 +56,7 @@ def mixed(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> 
 
 
 def training_minutes(store: LanguageStore, spec: Spec) -> float:
-    """Return the minutes that training took: its epochs by their median time, or all that counting took."""
+    """Return the minutes of training: all epochs by their median time, or the estimation of a counted model."""
     info = store.get(spec).info
     if not store.stepwise(spec):
         return info["seconds"]["estimate"] / 60
@@ -63,17 +64,17 @@ def training_minutes(store: LanguageStore, spec: Spec) -> float:
 
 
 def tree_statistics(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Measure a model's tree."""
+    """Measure a model's tree: mean code length, mean number of codes, number of non-leaf nodes."""
     counts = np.bincount(store.corpus.train, minlength=len(store.corpus.vocabulary))
     length, codes, nodes = statistics(store.tree(specs[0]), counts)
     return {"length": length, "codes": codes, "nodes": float(nodes)}
 
 
 def minutes(together: tuple[Spec, ...], store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Time an epoch of training, without validation and compilation: now, whenever the model was trained.
+    """Time an epoch of training now, whenever the model was trained, without validation and compilation.
 
     Args:
-        together: all models that are compared, which are timed in alternating rounds when the first is asked for.
+        together: all models that are compared; they are timed in alternating rounds at the first call.
     """
     seconds, words = _epochs(store, together)[specs[0]]
     return {"minutes": [second / 60 for second in seconds], "words": [words / second for second in seconds]}
@@ -81,16 +82,16 @@ def minutes(together: tuple[Spec, ...], store: LanguageStore, specs: tuple[Spec,
 
 @lru_cache(maxsize=1)
 def _epochs(store: LanguageStore, together: tuple[Spec, ...]) -> dict[Spec, tuple[list[float], int]]:
-    """Return of each model the seconds of an epoch, round by round, and its words."""
+    """Return, for each model, the seconds of an epoch, round by round, and the number of its words."""
     for spec in filter(store.has_structure, together):
-        store.get(spec)  # a learned tree is there only then
+        store.get(spec)  # a learned tree exists only then
     timers = {spec: EpochTimer(store.trainer(spec), store.scale.window) for spec in together}
     rounds = interleaved({spec: timer.seconds for spec, timer in timers.items()})
     return {spec: (rounds[spec], timer.trainer.events) for spec, timer in timers.items()}
 
 
 def bias_variance(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Measure bias and variance of models of different training texts (Eq. 4.8-4.10), nats an event."""
+    """Measure the bias and the variance, in nats per event, of models of different training texts (Eq. 4.8-4.10)."""
     log_probs = np.stack([store.get(spec).predictions(part) for spec in specs])
     combined, seeded = mixture.average(log_probs), store.stepwise(specs[0])
     return {
@@ -100,7 +101,7 @@ def bias_variance(store: LanguageStore, specs: tuple[Spec, ...], part: str = "te
 
 
 def combined(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Measure the average prediction of the first half of the models, the HLBLs, and that of the n-grams."""
+    """Measure perplexities of averaged predictions: of the first half of the models, the HLBLs, and of the n-grams."""
     half, measured = len(specs) // 2, {}
     for name, averaged in (("hlbl", specs[:half]), ("kn", specs[half:])):
         log_probs = mixture.average([store.get(spec).predictions(part) for spec in averaged])

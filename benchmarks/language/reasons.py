@@ -1,4 +1,4 @@
-"""Experiments on why claims of chapters 3 and 4 do not hold here: whether by the data, the recipe or the model."""
+"""Experiments on why claims of chapters 3 and 4 do not hold here: because of the data, the recipe or the model."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,8 +14,8 @@ from benchmarks.language.tables import PERPLEXITY, T7
 from jaxlm import models as registry
 
 SCHEDULES = {"hlbl": "HLBL's schedule", "lbl": "LBL's schedule"}
-APART = "a variance each"  # of the two Gaussians that split a set of words
-HALF = (0, 2)  # left out of the training text: the first of two halves
+APART = "a variance each"  # for each of the two Gaussians that split a set of words
+HALF = (0, 2)  # part left out of the training text: the first of two
 
 
 def _by_schedule(scale: LanguageScale, seeds: int | None) -> list[Row]:
@@ -23,7 +23,7 @@ def _by_schedule(scale: LanguageScale, seeds: int | None) -> list[Row]:
     for name, own, tree in (("HLBL, T7", "hlbl", T7), ("LBL", "lbl", None)):
         for model, schedule in SCHEDULES.items():
             spec = Spec(own, tree=tree)
-            if model != own:  # what tuned recipes differ in besides rates and decays
+            if model != own:  # what differs between tuned recipes besides rates and decays
                 recipe = scale.adapt(model, "tuned", registry.get(model).recipes["tuned"][0])
                 spec = replace(
                     spec, recipe=tuple((field, getattr(recipe, field)) for field in ("epochs", "batch_size"))
@@ -69,7 +69,7 @@ def _length_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list
 
 
 def _gained(ten: float, five: float, ten_of_half: float, five_of_half: float) -> float:
-    """Compute by how much the share that longer contexts leave of the perplexity is smaller on more text."""
+    """Compute the ratio of perplexities, ten context words over five, on all of the text, less that on half of it."""
     return ten / five - ten_of_half / five_of_half
 
 

@@ -1,4 +1,4 @@
-"""How large the benchmarks of language models are, and the texts that they take."""
+"""The sizes of the benchmarks of language models, and their texts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from jaxlm.data.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class LanguageScale(core.Scale):
-    """What shrinks from the thesis' setting: also repetitions, and, for the tests only, rows."""
+    """A scale of language models: it also shrinks repetitions and, for the tests only, rows."""
 
     dimensions: tuple[int, int, int, int]  # features, for the thesis' 25, 50, 75 and 100
     seeds: int = 3  # Table 4.4
@@ -27,11 +27,11 @@ class LanguageScale(core.Scale):
     contexts: tuple[int, ...] = (1, 2, 3, 5, 10, 20)  # Table 4.7
     subtrees: int = 4  # Table 4.6: how many of S1-S4 are replicated
     subsets: int = 8  # Tables 4.8 and 4.9
-    events: int | None = None  # of the training text; the others are cut as well
+    events: int | None = None  # of the training text; validation and test are cut as well
 
     @property
     def num_features(self) -> int:
-        """Features of a model where nothing else is said."""
+        """Features of a model, unless its spec says otherwise."""
         return self.dimensions[-1]
 
 
@@ -72,7 +72,7 @@ def text(name: str, scale: LanguageScale, data_dir: Path | None = None) -> Corpu
     if scale.events is None:
         return data.load(name, data_dir)
     wanted = (scale.events, scale.events // 5, scale.events // 5)
-    if name == "planted":  # of few words that depend on the last ones, so that little text tells more than their counts
+    if name == "planted":  # few words, which depend on the last ones, so that a little text shows this
         return planted(jax.random.key(0), wanted, num_words=60, num_features=4, strength=3.0)[0]
     whole, parts = data.load(name, data_dir), []
     for ids, events in zip((whole.train, whole.valid, whole.test), wanted, strict=True):
@@ -84,7 +84,7 @@ def text(name: str, scale: LanguageScale, data_dir: Path | None = None) -> Corpu
 
 
 def speed_text(num_words: int = 10_000, events: int = 100_000) -> Corpus:
-    """Draw a text by Zipf's law, on which speed is measured: by default of the Penn Treebank's number of words."""
+    """Draw a text by Zipf's law, to measure speed on; by default, its vocabulary is as large as the Penn Treebank's."""
     rates = 1 / np.arange(1, num_words + 1)
     draws = np.asarray(jax.random.uniform(jax.random.key(0), (events,)))
     drawn = np.searchsorted(np.cumsum(rates / rates.sum()), draws)

@@ -1,6 +1,6 @@
-"""Tables of the slides around the thesis: Penn Treebank models, and noise-contrastive estimation.
+"""Tables of slides on the thesis' subject: Penn Treebank models, and noise-contrastive estimation.
 
-Mirowski 2014 shows perplexities of Mikolov et al. 2011, and those of Mnih and Teh 2012. What is named a target is ours.
+Mirowski 2014 shows perplexities of Mikolov et al. 2011, and those of Mnih and Teh 2012. Claims named targets are ours.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from jaxlm.tasks import mixture
 TARGET, PTB = "our target", "ptb"
 MINUTES = Column("minutes", "minutes of training")
 KN5, ALL = "KN5", "all of them"
-# of the test: of what is in its column
+# claim on the test, row, column, and the highest value of that column
 TARGETS = (
     ("the feed-forward network has a perplexity of at most 125", "NPLM", "perplexity", 125.0),
     ("the recurrent network has a perplexity of at most 118", "RNN", "perplexity", 118.0),
@@ -29,9 +29,9 @@ TARGETS = (
     ("the LSTM has a perplexity of at most 88", "LSTM", "perplexity", 88.0),
     ("the GRU has a perplexity of at most 88", "GRU", "perplexity", 88.0),
 )
-# of maximum likelihood: how much worse other objectives may be
+# shares of perplexity by which other objectives may be worse than maximum likelihood
 NCE_LOSS, CLASSES_LOSS = 0.01, 0.02
-# of an RNN
+# configuration of an RNN
 FEW_UNITS = (
     ("objective", "classes"), ("tied", False), ("dropout", 0.2), ("feature_dropout", 0.1), ("word_dropout", 0.0),
 )  # fmt: skip
@@ -39,7 +39,7 @@ ML, CLASSES, IMPORTANCE = "maximum likelihood", "classes", "importance sampling"
 
 
 def neural_models(scale: LanguageScale) -> dict[str, Spec]:
-    """Return the neural models by name: recurrent ones of three or four times the units that others have features."""
+    """Return the neural models by name; recurrent ones have three or four times as many units as others features."""
     units = {"rnn": 4, "lstm": 3, "gru": 3}
     return {
         name.upper(): Spec(
@@ -115,7 +115,7 @@ def _ptb_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cl
 
 
 def _nce_specs(scale: LanguageScale) -> dict[tuple[str, str], tuple[Spec, dict[str, float]]]:
-    """Return the rows' labels, models, and published figures: perplexity, and minutes in place of hours."""
+    """Return the rows' labels, models, and published figures: perplexity, and minutes of training."""
 
     def lbl(**config: object) -> Spec:
         return Spec("lbl", config=(("context_size", 2), *config.items()))

@@ -31,8 +31,8 @@ from jaxlm.trees.paths import Tree, levels
 TreeSpec = tuple[str, float, int]  # kind, ε, copies
 RANDOM: TreeSpec = ("random", 0.0, 1)
 # Units of the bootstrap are parts of a text, of consecutive lines: neighbouring lines are of one subject. Blocks of ten
-# lines still resemble their neighbours (the correlation is .5 on the Penn Treebank), so that they are added up to 50
-# parts. Blocks of a short text are shorter, so that there are 20.
+# lines are still correlated with their neighbours (.5 on the Penn Treebank), so that they are added up to 50 parts.
+# Blocks of a short text are shorter, so that there are 20.
 BLOCK, PARTS, LEAST_PARTS = 10, 50, 20
 
 
@@ -42,13 +42,13 @@ class Spec:
 
     model: str
     seed: int = 1
-    # models that are counted: all of it; others: what differs from the scale's own
+    # of models that are counted, all of it; of others, what differs from the scale's own
     config: tuple[tuple[str, Any], ...] = ()
     tree: TreeSpec | None = None  # for models that have one
     tree_of: "Spec | None" = None  # with the tree of this model …
     part: int | None = None  # … or with four replicas of one of its four subtrees
     features: "Spec | None" = None  # the model that the tree is built from; None: over a random tree, of the usual size
-    tree_options: tuple[tuple[str, Any], ...] = ()  # of how it is built: what differs from their defaults
+    tree_options: tuple[tuple[str, Any], ...] = ()  # options of its construction that differ from the defaults
     initial: "Spec | None" = None  # begun from the parameters of this model
     left_out: tuple[int, int] | None = None  # (i, n): trained without the i-th of n parts of the text
     # what differs from the scale's own: ("batch_size", 25), or of rates and decays ("rate", (("W", 0.0),))
@@ -56,7 +56,7 @@ class Spec:
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
-        """Return the same model of another seed, made from other models of that seed; what is counted has none."""
+        """Return the model with another seed, also for the models that it is made from; counted models have none."""
         names = "tree_of", "features", "initial"
         others = {name: other.with_seed(seed) for name in names if (other := getattr(self, name)) is not None}
         return self if self.counted else replace(self, seed=seed, **others)
@@ -82,13 +82,13 @@ class Spec:
             name += "" if self.features is None else f"-of-{self.features.model}"
         name += "".join(f"-{key.removeprefix('num_').partition('_')[0]}{value}" for key, value in self.config)
         changed = [pair for key, value in self.recipe if isinstance(value, tuple) for pair in value]
-        for parameter, value in changed:  # a folder's name has no "*" of all parameters, nor "/" of their paths
+        for parameter, value in changed:  # a folder's name may have neither "*" (all parameters) nor "/" (paths)
             name += f"-{'all' if parameter == '*' else parameter.replace('/', '.')}{value:g}"
         seed = "" if self.counted else f"-seed{self.seed}"
         return f"{name}{without}{self.products and f'-{self.products}'}{seed}"
 
     def bootstrap(self) -> "Spec | None":
-        """Return the model of the same seed from whose features its tree is built; None: needs none."""
+        """Return the model of the same seed from whose features the tree is built; None if the tree needs none."""
         if self.tree is None or self.tree_of is not None or self.tree[0] == "random":
             return None
         return self.features or Spec(self.model, seed=self.seed, tree=RANDOM)
@@ -132,7 +132,7 @@ class LanguageStore(Store):
         return Spec(model, tree=RANDOM if registry.get(model).structure_of({}) else None)
 
     def event(self, model: str) -> str:
-        """Return what the events of a model's training are: words, or documents."""
+        """Return what a model's training speed counts per second: words or documents."""
         fitting = registry.get(model).fitting
         return fitting.unit if isinstance(fitting, BySGD) else self.unit
 
@@ -223,13 +223,13 @@ class LanguageStore(Store):
         finish: Callable[[Any], Any] = np.exp,
         inside: np.ndarray | None = None,
     ) -> Scores:
-        """Add up what each event of a part costs, over PARTS of consecutive lines.
+        """Add up the nats of events of a part, over up to PARTS parts of consecutive lines.
 
         Args:
             nats: float64 [events].
             part: "valid" or "test".
-            seeded: whether they depend on a seed.
-            finish: from their mean to the figure; by default, to the perplexity.
+            seeded: whether the nats depend on a seed.
+            finish: function from their mean to the figure; by default, to the perplexity.
             inside: bool [events], the events that count; None: all.
         """
         ends = getattr(self.corpus, part) == self.corpus.vocabulary.eos
@@ -241,7 +241,7 @@ class LanguageStore(Store):
 
     @staticmethod
     def grouped(scores: Scores) -> Scores:
-        """Return scores that were kept of more parts of the text, added up to PARTS."""
+        """Return kept scores, added up to PARTS parts of the text if they have more."""
         return scores.grouped(PARTS)
 
     def proportion(self, first: Spec, second: Spec) -> float:
@@ -304,7 +304,7 @@ class LanguageStore(Store):
         return registry.get(spec.model).structure_of(self._recipe(spec)[1])
 
     def trainer(self, spec: Spec) -> Trainer:
-        """Return the training of a model of this shape at its first step; a structure that is not there is replaced."""
+        """Return a trainer of a model of this shape, before its first step; a missing structure has a stand-in."""
         recipe, config = self._recipe(spec)
         record, made = registry.get(spec.model), None
         structure, read = record.structure_of(config), record.of_text(self.corpus)
@@ -324,7 +324,7 @@ def trainer(
     structure: Any = None,
     seed: int = 0,
 ) -> Trainer:
-    """Return a model's training at its first step, outside of any folder.
+    """Return a trainer of a model before its first step, outside of any folder.
 
     Args:
         structure: structure of a model that has one.
@@ -339,7 +339,7 @@ def trainer(
 
 
 def subtrees(tree: Tree) -> list[Tree]:
-    """Return the four trees that were joined to a four times overcomplete one (Table 4.6: S1 to S4)."""
+    """Return the four trees that were joined into a four times overcomplete one (Table 4.6: S1 to S4)."""
     roots = [grandchild for child in tree.children[0] for grandchild in tree.children[child]]
     parts = []
     for root in roots:

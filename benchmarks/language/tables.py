@@ -17,7 +17,7 @@ MIXTURES = (
 )
 STATISTICS = (Column("length", "mean code length"), Column("codes", "mean codes"), Column("nodes", "non-leaf nodes", 0))
 BIAS = (Column("bias", "bias", 3), Column("variance", "variance", 3))
-# Table 4.3: label, how it is named, (kind, ε, copies)
+# Table 4.3: label, algorithm, (kind, ε, copies)
 TREES = (
     ("T1", "RANDOM", RANDOM),
     ("T2", "BALANCED", ("balanced", 0.0, 1)),
@@ -83,7 +83,7 @@ def _table_4_1(scale: LanguageScale, seeds: int | None) -> list[Row]:
 
 
 def _table_4_2(scale: LanguageScale, seeds: int | None) -> list[Row]:
-    """Return the rows of all sizes; learned trees are built from the random-tree model of most features."""
+    """Return the rows of all sizes; learned trees are built from the random-tree model with most features."""
     figures = {
         25: (191.6, 162.4, 29.2), 50: (166.4, 141.7, 24.7), 75: (156.4, 134.8, 21.6), 100: (151.2, 131.3, 19.9),
     }  # fmt: skip

@@ -42,7 +42,7 @@ def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
 
 
 def claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Return what the thesis says of the alternatives, of which it gives no figures, and one expectation."""
+    """Return the thesis' claims about the alternatives, for which it gives no figures, and one expectation of ours."""
     models = TextModels(store, rows, part)
 
     def than(other: str, name: str, low: float, high: float) -> list:

@@ -1,4 +1,4 @@
-"""What chapter 5 of the thesis claims of users with few and with many ratings: Figures 5.4 to 5.8."""
+"""Claims of chapter 5 of the thesis on users with few and with many ratings: Figures 5.4 to 5.8."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from benchmarks.ratings.store import RatingStore, Spec
 
 
 class Binned:
-    """The models of a figure by bins of users: the errors of each in a bin, the first being 1."""
+    """The models of a figure, and their errors on bins of users, which are numbered from 1."""
 
     def __init__(self, names: Sequence[str], store: RatingStore, rows: Sequence[Row], part: str):
         self.names, self.models, self.draws = names, RatingModels(store, rows, part), rows[0].draws
@@ -25,7 +25,7 @@ class Binned:
         self, label: str, arms: Sequence[tuple[str, int]], claimed: tuple[float, float] = BELOW,
         quantity: Callable[..., Any] = np.subtract,
     ) -> Comparison:  # fmt: skip
-        """Compare models, each with the number of a bin."""
+        """Compare the errors of models, each on the bin of a number."""
         draws = [[self._errors(specs, name, number) for name, number in arms] for specs in self.draws]
         return Comparison(label, draws, claimed, quantity)
 
@@ -34,7 +34,7 @@ class Binned:
         return self.models.errors(*specs[i * each : (i + 1) * each], inside=self.bins == number - 1, bin_=number)
 
     def better(self, one: str, other: str, bins: Iterable[int], least: float = 0.0) -> list[Comparison]:
-        """Compare two models in some bins."""
+        """Compare two models in some bins; the first should be better by `least` stars."""
         return [self.compare(f"bin {n}", ((one, n), (other, n)), (-np.inf, -least)) for n in bins]
 
 

@@ -1,4 +1,4 @@
-"""Choices of recipes: what the tuned ones were compared with, and what each random split chooses among."""
+"""Choices of recipes: settings that the tuned ones were compared with, and those that random splits choose from."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from benchmarks.ratings.scales import RecommenderScale
 from benchmarks.ratings.store import Spec
 from jaxcf.models import get
 
-# model -> its size, and the values that were tried in place of the recipe's
+# setting -> values that were tried in place of the recipe's; below also by model, with its size
 _PMF: dict[str, tuple[float, ...]] = {
     "decay.*": (0.035, 0.06),
     "rate.*": (0.02, 0.045),
@@ -41,8 +41,7 @@ TRIED: dict[str, tuple[Spec, dict[str, tuple[float, ...]]]] = {
     ),
     "User and movie bias": (Spec("bias"), {"decay_users": (3.0, 8.0), "decay_items": (2.0, 5.0)}),
 }  # fmt: skip
-# what each random split tries: sizes, of models that priors keep from overfitting; of others, and of conditional PMF
-# besides, a setting
+# what each random split tries: sizes of models that priors keep from overfitting; a setting of others and of CPMF
 SIZES: dict[str, tuple[int, ...]] = {
     "PMF": (50, 100, 200), "Conditional PMF": (50, 100, 200), "RBM": (100, 200), "CRBM2": (100, 200),
     "Masked RBM": (100, 200),
@@ -68,6 +67,6 @@ def rows(scale: RecommenderScale, seeds: int | None) -> list[Row]:
 
 
 def with_settings(spec: Spec) -> list[Spec]:
-    """Return a model with its recipe, and with each setting that a random split tries besides."""
+    """Return a model with its recipe, and with each setting that a random split tries in addition."""
     setting, values = SETTINGS.get(spec.model, ("", ()))
     return [spec, *(replace(spec, changes=((setting, value),)) for value in values)]

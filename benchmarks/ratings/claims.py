@@ -1,4 +1,4 @@
-"""What chapter 5 of the thesis claims, of which tables and figures draw verdicts."""
+"""Claims of chapter 5 of the thesis, on which tables and figures give verdicts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,13 +13,13 @@ from benchmarks.core.verdict import ABOVE, BELOW, NOT_CLAIMED, Claim, Comparison
 from benchmarks.ratings.measures import of_choice
 from benchmarks.ratings.store import RatingStore, Spec
 
-# stars, of differences: very small; slight; similar up to this, considerable or substantial above it; large or much
+# differences in stars: very small; slight; similar up to this, considerable or substantial above it; large or much
 SMALL, ALIKE, SIMILAR, MARGIN = 1e-3, 2e-3, 5e-3, 1e-2
 NEAR = 1.5  # numbers of parameters are similar within this factor
 
 
 class RatingModels:
-    """The models of a table's rows, of each seed, and their errors on a part of the data."""
+    """The models of a table's rows, seed by seed, and their errors on a part of the data."""
 
     def __init__(self, store: RatingStore, rows: Sequence[Row], part: str):
         self.store, self.rows, self.part = store, rows, part
@@ -38,7 +38,8 @@ class RatingModels:
         """Return the squared errors of a model, or of one for each group of users.
 
         Args:
-            bin_: a number for `inside`.
+            inside: as in `RatingStore.errors`.
+            bin_: number that stands for `inside` in the cache.
         """
         place = (specs, bin_)
         if place not in self._known:
@@ -48,7 +49,7 @@ class RatingModels:
     def compare(
         self, label: str, rows: Iterable[Row], claimed: tuple[float, float] = BELOW, quantity: Any = np.subtract
     ) -> Comparison:
-        """Compare models of some rows; those with fewer seeds than others (biases) are the same in each."""
+        """Compare models of some rows; those with fewer seeds than others (biases) are repeated."""
         rows = tuple(rows)
         number = max(len(row.draws) for row in rows)
         draws = [[self.errors(*row.draws[i % len(row.draws)]) for row in rows] for i in range(number)]
@@ -60,13 +61,13 @@ class RatingModels:
         return [self.compare(str(size), (ours[size], theirs[size]), claimed) for size in ours if size in theirs]
 
     def falling(self, model: str) -> list[Comparison]:
-        """Compare each size of a model with the one before."""
+        """Compare each size of a model with the one before, to be better."""
         rows = self.sizes[model]
         return [self.compare(f"{b} and {a}", (rows[b], rows[a])) for a, b in pairwise(rows)]
 
 
 def of_rbms(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 5.1."""
+    """Return the claims about Table 5.1."""
     models = RatingModels(store, rows, part)
     claim = partial(Claim, "5.4.4")
     kinds = ("RBM", "CRBM1", "CRBM2")
@@ -101,7 +102,7 @@ def of_rbms(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
 
 def of_pmfs(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 5.2: the order of models."""
+    """Return the claims about Table 5.2: the order of models."""
     models = RatingModels(store, rows, part)
     claim = partial(Claim, "5.4.5")
     sizes, (svd, biased, pmf, cpmf) = models.sizes, SVD_TO_CPMF
@@ -130,7 +131,7 @@ def of_pmfs(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
 
 def of_features(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Figure 5.3: what the number of features changes."""
+    """Return the claims about Figure 5.3: the effect of the number of features."""
     models = RatingModels(store, rows, part)
     claim = partial(Claim, "5.4.5")
     sizes, (svd, biased, pmf, cpmf) = models.sizes, SVD_TO_CPMF
@@ -161,7 +162,7 @@ BIASES = ("User-bias", "Movie-bias", "User and movie bias")
 
 
 def of_both(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 5.3."""
+    """Return the claims about Table 5.3."""
     models = RatingModels(store, rows, part)
     claim = partial(Claim, "5.4.6")
     sizes = models.sizes
@@ -171,7 +172,7 @@ def of_both(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
         return store.num_parameters(row.specs()[0])
 
     def nearest(row: Row, others: dict[int, Row]) -> list[tuple[int, Row]]:
-        """Return the model of the most similar number of parameters; none if that is not within the factor NEAR."""
+        """Return the model with the most similar number of parameters; empty if that is not within the factor NEAR."""
         off = {n: abs(np.log(parameters(other) / parameters(row))) for n, other in others.items()}
         n = min(off, key=lambda n: off[n])
         return [(n, others[n])] if off[n] < np.log(NEAR) else []
@@ -200,7 +201,7 @@ def of_both(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
 
 def of_rated_sets(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Figures 5.1 and 5.2: (RBMs, then CRBMs of larger and larger rated sets)."""
+    """Return the claims about Figures 5.1 and 5.2: rows are RBMs, then CRBMs with growing rated sets."""
     models = RatingModels(store, rows, part)
     claim = partial(Claim, "5.4.4")
     rbm, *more = (row for row in rows if row.label[0] == "RBM")
@@ -226,7 +227,7 @@ def of_rated_sets(store: RatingStore, rows: Sequence[Row], part: str) -> list[Cl
 
 
 def of_stopping(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Early stopping: of each model, (both, L2 alone, early stopping alone)."""
+    """Return the claim about early stopping; rows of each model: both, L2 alone, early stopping alone."""
     models = RatingModels(store, rows, part)
     text = "early stopping with L2 regularisation is better than either alone"
     comparisons = [
@@ -240,7 +241,7 @@ OURS = f"5.4, {NOT_CLAIMED}"
 
 
 def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Return the claims about random splits: what holds of the thesis' order of models whatever the split."""
+    """Return the claims about random splits: the thesis' order of models, over all splits."""
     models = RatingModels(store, rows, part)
     one = {
         row.label[0]: replace(row, draws=tuple((of_choice(store, specs, part),) for specs in row.draws)) for row in rows
@@ -261,7 +262,7 @@ def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]
 
 
 def grown(worse: Any, better: Any, worse_before: Any, better_before: Any) -> Any:
-    """Compute by how much a gap is larger than another."""
+    """Compute by how much a gap is larger than it was before."""
     return (worse - better) - (worse_before - better_before)
 
 

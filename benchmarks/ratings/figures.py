@@ -59,7 +59,7 @@ def rated_sets(result: dict[str, Any], path: Path) -> None:
 
 
 def bins(result: dict[str, Any], path: Path) -> None:
-    """Draw Figures 5.4 to 5.8: RMSE on bins of users; below it, one model's less another's, paired."""
+    """Draw Figures 5.4 to 5.8: RMSE on bins of users; below it, paired differences of two models."""
     *rows, every = result["rows"]
     names = list(every["thesis"])
     ticks = [
@@ -98,14 +98,14 @@ def bins(result: dict[str, Any], path: Path) -> None:
 
 
 def movies(result: dict[str, Any], path: Path) -> None:
-    """Draw RMSE on bins of movies, and one model's less another's, by the mean logarithm of their ratings."""
+    """Draw RMSE on bins of movies, and the difference of two models, by the geometric mean of a bin's ends."""
     rows = [row for row in result["rows"][:-1] if "ratings" in row["cells"]]
     x = [np.sqrt(max(1.0, row["cells"]["fewest"]["mean"]) * max(1.0, row["cells"]["most"]["mean"])) for row in rows]
     _two_and_gap(result, path, rows, x, "training ratings of the bin's movies (logarithmic)")
 
 
 def shares(result: dict[str, Any], path: Path) -> None:
-    """Draw RMSE, and one model's less another's, by the number of ratings trained on."""
+    """Draw RMSE, and the difference of two models, by the number of ratings trained on."""
     x = [1000 * row["cells"]["ratings"]["mean"] for row in result["rows"]]
     _two_and_gap(result, path, result["rows"], x, "ratings trained on (logarithmic)")
 
@@ -161,7 +161,7 @@ def _titled(result: dict[str, Any]) -> str:
 
 
 def _here(result: dict[str, Any], number: int, name: str) -> str:
-    """Return the size of our model, where it is not the thesis'."""
+    """Return the size of our model where it differs from the thesis'; else ""."""
     if not name[-1].isdigit():
         return ""
     config = result["models"][result["rows"][0]["models"][number]]["config"]
@@ -179,7 +179,7 @@ def _curve(ax: Any, x: Sequence[float], found: list[dict[str, Any]], style: str,
 
 
 def _part(result: dict[str, Any]) -> tuple[str, str]:
-    """Return the part of the data that a figure shows, and how its axis is called."""
+    """Return the part of the data that a figure shows, and the label of its axis."""
     part = "test" if "test" in result["rows"][0]["cells"] else "valid"
     count = result["data"]["ratings"][part]
     return part, f"{'test' if part == 'test' else 'validation'} RMSE (stars; {count:,} ratings; bands: 95 % intervals)"

@@ -1,4 +1,4 @@
-"""What is measured of trained recommenders: RMSE of clipped predictions, in stars, also by bins of users."""
+"""Measurements of trained recommenders: RMSE of clipped predictions, in stars, also by bins of users."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,11 +16,11 @@ BINS = 10
 
 
 def errors(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
-    """Measure RMSE on validation ratings, and on the test's where there is one; count what goes into the model.
+    """Measure RMSE on validation and, if there is one, on the test; count parameters and pairs conditioned on.
 
     Returns:
-        The errors by part; `parameters`, in millions; `rated`, thousands of pairs of user and movie that a model of a
-        share of the training ratings conditions on.
+        The errors by part; `parameters`, in millions; `rated`, thousands of pairs of user and movie that a model
+        conditions on, if it is trained on a share of the training ratings.
     """
     (spec,) = specs
     measured: dict[str, float | Scores] = {part: store.errors(specs, part) for part in store.parts}
@@ -31,7 +31,7 @@ def errors(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
 
 
 def rounded(names: tuple[str, str, str], store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
-    """Measure two models on the test, or where there is none on validation, and the first's RMSE less the second's.
+    """Measure two models' RMSE on the test, or on validation if there is none, and the first less the second.
 
     Args:
         names: names of these three columns.
@@ -41,9 +41,9 @@ def rounded(names: tuple[str, str, str], store: RatingStore, specs: tuple[Spec, 
 
 
 def of_choice(store: RatingStore, specs: tuple[Spec, ...], part: str) -> Spec:
-    """Return which of a split's models is measured on a part.
+    """Return the one of a split's models that is measured on a part.
 
-    On the test it is the refitted one, given last; on validation the one that it chooses of the others.
+    On the test it is the refitted one, given last; on validation, the one of the others that validation chooses.
     """
     *tried, refitted = specs
     return refitted if part == "test" else store.chosen(tried)
@@ -61,12 +61,15 @@ def errors_of_choice(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
 def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     """Measure RMSE on the users of a bin; bins hold equally many, from few training ratings to many.
 
-    On the test where there is one, else on validation. Also the first model's figure less the second's, and the third's
-    less the fourth's.
+    RMSE is on the test if there is one, else on validation. The columns also have the first model's figure less the
+    second's, and the third's less the fourth's.
 
     Args:
-        specs: of each of the names in turn, one model, or one for each group of users left out of training, who are
-            predicted from which movies they rated; squared errors of all groups are added up.
+        number: of the bin, from 0; BINS for all users.
+        names: of the models.
+        store: of the models.
+        specs: for each name in turn, one model, or one for each group of users that is left out of training and
+            predicted from which movies its users rated; squared errors of all groups are added up.
     """
     users, each = user_bins(store), len(specs) // len(names)
     first, last = (number, number) if number < BINS else (0, -1)  # the last row is of all users

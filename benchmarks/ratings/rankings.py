@@ -48,7 +48,7 @@ def rows(scale: RecommenderScale, seeds: int | None) -> list[Row]:
 
 
 def _version(module: str) -> str:
-    """Return the version of the package of a module, where it has one."""
+    """Return the version of the package of a module; "" if it is unknown."""
     try:
         return metadata.version(module.partition(".")[0])
     except metadata.PackageNotFoundError:
@@ -69,7 +69,7 @@ def measure(make: Make, store: RatingStore, specs: tuple[Spec, ...], part: str =
     """Rank, for each user with positives in a part of the data, all items but those of the user's training positives.
 
     Args:
-        make: gives the scorer of a model.
+        make: makes the scorer of a model.
     """
     (spec,) = specs
     first, more = _ranked(make, store, spec, part)
@@ -96,7 +96,7 @@ def _ranked(make: Make, store: RatingStore, spec: Spec, part: str) -> tuple[rank
 
 
 def claims(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Return what is expected of the rankings."""
+    """Return our expectations of the rankings."""
     by_name = {row.label[0]: row for row in rows}
 
     def compare(one: str, other: str, claimed: tuple[float, float] = ABOVE) -> list[Comparison]:

@@ -1,4 +1,4 @@
-"""Experiments on why claims of chapter 5 do not hold here: whether by the data, the recipe or the model."""
+"""Experiments on why claims of chapter 5 do not hold here: because of the data, the recipe or the model."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ KINDS, GAP = ("RBM", "PMF"), less("RBM", "PMF")
 SHARES = (10, 25, 50, None)  # millions of the thesis' 99 million ratings; None: all
 DECAYS = (registry.get("pmf").recipes["tuned"][0].decay["*"], 0.055, 0.07)  # of PMF's features
 WITHOUT_PRIORS = tuple((f"decay.{path}", 0.0) for path in ("*", "b", "c"))
-# rows of online SVD: what they are, and the model and its changes
+# label of a row -> the model, and the changes to it
 SVDS: dict[str, tuple[str, tuple[tuple[str, Any], ...]]] = {
     "Online SVD": ("svd", ()),
     "Online SVD, from 0": ("svd", (("subtract_mean", False),)),
@@ -35,12 +35,12 @@ SVDS: dict[str, tuple[str, tuple[tuple[str, Any], ...]]] = {
 
 
 def _pair(scale: RecommenderScale, units: int) -> tuple[Spec, Spec]:
-    """Return the RBM of the thesis' number of hidden units, and the PMF of 50 features."""
+    """Return the RBM with the thesis' number of hidden units, and the PMF with 50 features."""
     return Spec("rbm", scale.hidden.get(units, max(scale.hidden.values()))), Spec("pmf", scale.features[50])
 
 
 def movie_bins(store: RatingStore, part: str) -> Bins:
-    """Sort movies by their training ratings into bins that have about as many ratings of a part of the data each."""
+    """Sort movies by their number of training ratings into bins that have about equally many ratings of a part each."""
     data = store.data
     counts, judged = (
         np.bincount(ratings.item, minlength=data.catalogue.num_items) for ratings in (data.train, getattr(data, part))

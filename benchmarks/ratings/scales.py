@@ -1,4 +1,4 @@
-"""How large the benchmarks of recommenders are, from seconds to the size of the Netflix Prize, and their ratings."""
+"""The sizes of the benchmarks of recommenders, from seconds to the size of the Netflix Prize, and their ratings."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +16,17 @@ MOVIELENS_1M = Planted(num_users=6040, num_items=3706, num_ratings=1_000_209)
 
 @dataclass(frozen=True)
 class RecommenderScale(core.Scale):
-    """What shrinks from the thesis' setting: also repetitions, and in how many steps rated sets grow."""
+    """A scale of recommenders: it also shrinks repetitions, and the number of steps in which rated sets grow."""
 
     # the thesis' numbers of features, with 10, 50, 100 and 500 among them -> ours
     features: dict[int, int]
     hidden: dict[int, int]  # likewise of hidden units, with 50 and 200
-    rated_sets: tuple[int, int] = (9, 5)  # by which the rated set grows: Figures 5.1 and 5.2
+    rated_sets: tuple[int, int] = (9, 5)  # steps in which the rated set grows: Figures 5.1 and 5.2
     seeds: int = 3
     # the largest size in tables of all sizes with the recipe "thesis", whose 250 passes take long; None: all
     largest: int | None = None
     others: bool = True  # whether tables have models that are not of the thesis
-    groups: int = 5  # Figure 5.5: of users, each left out of one training
+    groups: int = 5  # Figure 5.5: groups of users, each left out of one training
     splits: int = 5  # random-splits
     planted: Planted = Planted()  # noqa: RUF009
     # shares of planted ratings for validation and test; None: the latest nine of each user
@@ -69,7 +69,7 @@ def rating_set(name: str, scale: RecommenderScale, data_dir: Path | None = None)
 
 
 def speed_ratings() -> RatingSet:
-    """Load the ratings on which speed is measured: MovieLens 1M where it is, otherwise as many planted ones."""
+    """Load the ratings that speed is measured on: MovieLens 1M if it is there, otherwise as many planted ones."""
     try:
         return data.load("ml-1m", None)
     except UserError as error:

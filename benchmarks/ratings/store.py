@@ -30,7 +30,7 @@ from jaxfit.run_dir.training import Run
 from jaxfit.trainer import Trainer
 
 NETFLIX_MILLIONS = 99  # of training ratings
-USUAL = 50  # features or hidden units in the thesis, where nothing else is said
+USUAL = 50  # features or hidden units in the thesis, unless said otherwise
 
 
 class Share(NamedTuple):
@@ -47,7 +47,7 @@ class Share(NamedTuple):
     sets: int = 1
 
     def ends(self, ratings: int) -> tuple[int, int]:
-        """Return how many of so many training ratings are trained on, and with how many more the rated set ends."""
+        """Return how many of `ratings` training ratings are trained on, and how many are in the rated set."""
         first = round(ratings * self.millions / NETFLIX_MILLIONS)
         return first, first + (ratings - first) * self.added // self.sets
 
@@ -59,21 +59,21 @@ class Spec:
     model: str
     size: int = 0  # features or hidden units; 0: a bias model
     seed: int = 1
-    rated: Literal["train", "all"] = "train"  # conditional models: also validation and test pairs?
+    rated: Literal["train", "all"] = "train"  # rated pairs of a conditional model; "all": also of validation and test
     trained_on: Share | None = None  # None: all training ratings
     group: int | None = None  # of users left out of training and validation, and predicted
-    # of the data: 0 as it comes, then other ways to split it (of all of it: no share, no group)
+    # 0: the data set's own; from 1: other splits, which go with neither a share nor a group
     split: int = 0
     # fields of its recipe and Config that differ from the recipe's: ("decay.W", 4.0) is decay["W"]
     changes: tuple[tuple[str, float], ...] = ()
-    stopping: bool = True  # early, by validation; False: by some training ratings, the error on which hardly ever rises
+    stopping: bool = True  # early, by validation; False: by some training ratings, whose error hardly ever rises
     # if given, this is the one of these models that validation chooses, trained again on training and validation
-    # ratings: size and changes are of that one; model, split, seed, rated and products are the same in all
+    # ratings, with the size and changes of that one; model, split, seed, rated and products are the same in all
     refit: tuple["Spec", ...] = ()
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
-        """Return the same model of another seed; bias models have none."""
+        """Return the same model with another seed; bias models have none."""
         return replace(self, seed=seed) if self.size else self
 
     def label(self) -> str:
@@ -93,8 +93,7 @@ class Spec:
 class RatingStore(Store):
     """Recommenders; their predictions are stars, not clipped, float32 [ratings of a part].
 
-    Those of a model that a group of users was left out of are of that group's ratings. Models of implicit data have
-    none.
+    A model trained without a group of users predicts that group's ratings only. Models of implicit data have none.
     """
 
     registered = registry.REGISTRY
@@ -132,7 +131,7 @@ class RatingStore(Store):
         return Spec(model, sizes[field][USUAL] if field else 0)
 
     def describe(self, specs: Iterable[Spec] = ()) -> dict[str, Any]:
-        """Describe the data as a record does; of several splits that models were trained on, the first."""
+        """Describe the data as a record does; if models were trained on several splits, the first of these."""
         splits = {spec.split: spec for spec in specs} or {0: Spec("")}
         data = self.ratings(splits[min(splits)]).data
         several = f"{len(splits)} splits, the first: " if len(splits) > 1 else ""
@@ -157,7 +156,7 @@ class RatingStore(Store):
         """Return the data, split as for this model.
 
         Raises:
-            UserError: the data are split in one way only.
+            UserError: the data set has only one split.
         """
         if spec.split not in self._splits:
             again = self._splits[0].again
@@ -197,12 +196,12 @@ class RatingStore(Store):
 
     @cached_property
     def groups(self) -> np.ndarray:
-        """Which group each user is in, int32 [users] (Figure 5.5)."""
+        """The group of each user, int32 [users] (Figure 5.5)."""
         return splits.groups(jax.random.key(0), self.data.catalogue.num_users, self.scale.groups)
 
     @cached_property
     def _rank(self) -> np.ndarray:
-        """Training ratings in random order: shares are beginnings of it, so that larger ones contain smaller."""
+        """The rank of each training rating in a random order; a share is its beginning, so that shares are nested."""
         number = len(self.data.train.user)
         return np.asarray(permutation(jax.random.key(0), number, number))
 
@@ -224,11 +223,11 @@ class RatingStore(Store):
         return data, rated
 
     def below(self, spec: Spec) -> tuple[Spec, ...]:
-        """Return the models of which validation chooses one."""
+        """Return the models from which validation chooses one."""
         return spec.refit
 
     def chosen(self, specs: Sequence[Spec]) -> Spec:
-        """Return the model that validation chooses of some."""
+        """Return the one of some models that is best on validation."""
         return min(specs, key=lambda spec: self.errors((spec,), "valid").value)
 
     def _recipe_of_choice(self, spec: Spec) -> tuple[Recipe | None, dict[str, Any]]:
@@ -260,7 +259,7 @@ class RatingStore(Store):
         return Outcome(trained.seconds, predictions, decided)
 
     def _stars(self, spec: Spec, model: Model, ratings: Ratings) -> np.ndarray:
-        """Predict ratings; those of users left out of training by which movies they rated in it, and nothing else."""
+        """Predict ratings; for users left out of training, only from which movies they rated in the training data."""
         predictor = model.predictor
         if spec.group is not None:
             known, ratings = (take(p, self.groups[p.user] == spec.group) for p in (self.data.train, ratings))
@@ -274,7 +273,7 @@ class RatingStore(Store):
         return spec.model, spec.size, spec.rated, spec.trained_on, spec.group is None, spec.products, slower
 
     def trainer(self, spec: Spec) -> Trainer:
-        """Return the training of a model of this shape, at its first step."""
+        """Return a trainer of a model of this shape, before its first step."""
         data, rated = self.training_data(spec)
         recipe, config = self._recipe(spec)
         assert recipe is not None
@@ -304,7 +303,7 @@ class RatingStore(Store):
         return Scores(total * kept, count * kept, np.sqrt, seeded=bool(specs[0].size))
 
     def num_parameters(self, spec: Spec) -> int:
-        """Return how many numbers a model learns."""
+        """Return the number of parameters of a model."""
         record, (_, config) = registry.get(spec.model), self._recipe(spec)
         shapes = record.shapes(record.configure(self.ratings(spec).data.catalogue, Units(), config))
         return sum(int(np.prod(array.shape)) for array in jax.tree.leaves(shapes))
@@ -315,7 +314,7 @@ def _with(data: Dataset, train: Ratings, valid: Ratings) -> Dataset:
 
 
 def configured(model: str, recipe: str, size: int | None = None) -> tuple[Recipe | None, dict[str, Any]]:
-    """Return a recipe of a model, None for a closed form, and its configuration, but for what the data decide.
+    """Return a recipe of a model, None for a closed form, and its configuration without fields that the data decide.
 
     Args:
         size: features or hidden units; None: as the model's Config has it.
@@ -339,10 +338,10 @@ def setup(model: str, data: Dataset, config: Mapping[str, Any], rated: Pairs = N
 
 
 def trainer(model: str, data: Dataset, recipe: Recipe, config: Mapping[str, Any], rated: Pairs = NO_PAIRS) -> Trainer:
-    """Return a model's training at its first step, outside of any folder.
+    """Return a trainer of a model before its first step, outside of any folder.
 
     Args:
-        rated: pairs in addition to the ratings.
+        rated: pairs to condition on in addition to the training ratings.
     """
     ready, _ = setup(model, data, config, rated)
     return Trainer(ready.program, ready.params, ready.train, recipe, jax.random.key(1), None)

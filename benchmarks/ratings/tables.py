@@ -24,7 +24,7 @@ def _by_features(*figures: float) -> dict[int, float]:
     return dict(zip((10, 25, 50, 100, 200, 500), figures, strict=True))
 
 
-# model -> what it is, and the thesis' RMSE by size (Tables 5.1 and 5.2)
+# model -> its spec, and the thesis' RMSE by size (Tables 5.1 and 5.2)
 RBMS = {
     "RBM": (Spec("rbm"), _by_units(0.9277, 0.9180, 0.9127, 0.9125)),
     "RBM, plain": (Spec("rbm", changes=(("center", 0.0), ("smooth", 0.0))), _by_units(0.9277, 0.9180, 0.9127, 0.9125)),
@@ -54,7 +54,7 @@ MODELS = {**RBMS, **PMFS, **OTHERS}
 
 
 def _sizes(scale: RecommenderScale, model: str) -> dict[int, int]:
-    """Return the thesis' numbers of features or hidden units that this scale has, and what stands for them."""
+    """Return the thesis' numbers of features or hidden units that this scale has, each with our number."""
     return scale.features if model in PMFS else scale.hidden
 
 
@@ -66,7 +66,7 @@ def _sweep(models: Iterable[str], scale: RecommenderScale, seeds: int | None, pa
     """Make rows of models at all sizes.
 
     Args:
-        parameters: whether with the thesis' numbers of parameters.
+        parameters: whether rows have the thesis' numbers of parameters.
     """
     rows = []
     for model in models:
@@ -129,7 +129,7 @@ def _precision(scale: RecommenderScale, seeds: int | None) -> list[Row]:
 
 
 def _rated_sets(millions: int, scale: RecommenderScale, seeds: int | None) -> list[Row]:
-    """Figures 5.1 and 5.2: an RBM of part of the ratings, and CRBMs that condition on more and more of the others."""
+    """Return the rows of Figures 5.1 and 5.2: RBMs of part of the ratings, and CRBMs with growing rated sets."""
     plain, ends = SHARES[millions]
     sets, size = scale.rated_sets[list(SHARES).index(millions)], scale.hidden[50]
     rows = []
@@ -161,7 +161,7 @@ def _bin_rows(thesis: dict[str, float], draws: tuple[tuple[Spec, ...], ...]) -> 
 
 
 def _by_frequency(models: tuple[tuple[str, int], ...], scale: RecommenderScale, seeds: int | None) -> list[Row]:
-    """Figures 5.4 and 5.6 to 5.8: models of the thesis' sizes."""
+    """Return the rows of Figures 5.4 and 5.6 to 5.8: models of the thesis' sizes."""
     thesis = {_column(model, size): MODELS[model][1][size] for model, size in models}
     return _bin_rows(thesis, seeded(seeds or scale.seeds, *(_sized(scale, model, size) for model, size in models)))
 

@@ -1,6 +1,6 @@
-"""What the thesis claims of the predictions, vectors and trees of its language models: §3.4.2, §3.4.3, §4.6.7, §6.1.
+"""Claims of the thesis on predictions, vectors and trees of its language models: §3.4.2, §3.4.3, §4.6.7, §4.6.8, §6.1.
 
-Words such as "very few" are given a number, in the claim's text. The claims of tables hold of the thesis' own figures.
+Words such as "very few" are given a number in the claim's text. Claims on tables hold for the thesis' own figures.
 """
 
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ from benchmarks.language.store import LanguageStore
 from jaxlm.tasks.frequency import BINS
 
 FEW, DOMINANT = 0.01, 0.75  # shares that the thesis calls very few, and dominating
-MUCH_BETTER = 10  # times: what a perplexity is that is much better
+MUCH_BETTER = 10  # times: how much lower a perplexity is that is much better
 FAR, SEQUENCE = 10, 3  # times: far more probable; words of a sequence, the next one included
-ALIKE = 0.05  # share of nearest words by which vectors do not differ noticeably
+ALIKE = 0.05  # a difference of shares of nearest words that is not noticeable
 COMPACT = 0.5  # share of the nearest words of a word in a compact cluster that are of its kind
 AGREEMENT = "the difference of the shares of nearest words that two seeds agree on"
 Names = tuple[str, str]
 
 
 class Binned(TextModels):
-    """Two models by bins, each a row; comparisons are of the bins that have events."""
+    """Two models on bins, which are the rows; only bins that have events are compared."""
 
     def __init__(self, names: Names, store: LanguageStore, rows: Sequence[Row], part: str):
         super().__init__(store, rows, part)
@@ -104,7 +104,7 @@ def of_probabilities(names: Names, store: LanguageStore, rows: Sequence[Row], pa
 
 
 def of_next_word(names: Names, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 3.3."""
+    """Return the claims about Table 3.3."""
     binned, claim = Binned(names, store, rows, part), partial(Claim, "3.4.2")
     lbl, ngram = names
     return [
@@ -118,7 +118,7 @@ def of_next_word(names: Names, store: LanguageStore, rows: Sequence[Row], part: 
 
 
 def of_last_word(names: Names, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 3.4."""
+    """Return the claims about Table 3.4."""
     binned, claim = Binned(names, store, rows, part), partial(Claim, "3.4.2")
     lbl, ngram = names
 
@@ -138,7 +138,7 @@ def of_last_word(names: Names, store: LanguageStore, rows: Sequence[Row], part: 
 
 
 def of_tree_and_next_word(names: Names, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 4.10."""
+    """Return the claims about Table 4.10."""
     binned, claim = Binned(names, store, rows, part), partial(Claim, "4.6.7")
     hlbl, lbl = names
     return [
@@ -151,7 +151,7 @@ def of_tree_and_next_word(names: Names, store: LanguageStore, rows: Sequence[Row
 
 
 def of_two_trees(names: Names, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 4.11."""
+    """Return the claims about Table 4.11."""
     binned, claim = Binned(names, store, rows, part), partial(Claim, "4.6.7")
     learned, random = names
     return [
@@ -163,7 +163,7 @@ def of_two_trees(names: Names, store: LanguageStore, rows: Sequence[Row], part: 
 
 
 def of_tree_and_last_word(names: Names, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 4.12."""
+    """Return the claims about Table 4.12."""
     binned, claim = Binned(names, store, rows, part), partial(Claim, "4.6.7")
     hlbl, lbl = names
     return [
@@ -174,7 +174,7 @@ def of_tree_and_last_word(names: Names, store: LanguageStore, rows: Sequence[Row
 
 
 def of_differences(names: Names, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Table 3.6: of all events on which one of two models is far ahead, not only of those in the table."""
+    """Return the claim about Table 3.6, on all events where a model is far ahead, not only those of the table."""
     known, (specs,) = contexts.seen(store, part) >= SEQUENCE, rows[0].draws
     draws = []
     for first, second in zip(specs[: len(specs) // 2], specs[len(specs) // 2 :], strict=True):
@@ -192,7 +192,7 @@ def of_differences(names: Names, store: LanguageStore, rows: Sequence[Row], part
 
 
 def of_codes(names: tuple[str, ...], store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Return the claim about trees, of the training text, for which validation is no check.
+    """Return the claim about trees, which is judged on the training text and not on validation.
 
     Args:
         names: names of the columns of trees.
@@ -216,7 +216,7 @@ def _agreed(store: LanguageStore, rows: Sequence[Row], claimed: tuple[float, flo
 
 
 def of_clusters(section: str, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """Figures 3.3 and 4.1: the first row is of frequent words."""
+    """Return the claim about compact clusters in Figures 3.3 and 4.1, whose first row is of frequent words."""
     comparisons = []
     for kind in clusters.KINDS:
         draws = [clusters.among_their_kind(store, specs[0], embedding.FREQUENT, kind) for specs in rows[0].draws]

@@ -14,19 +14,19 @@ KINDS = {
         "december",
     ),
 }  # fmt: skip
-LEAST = 4  # words of a kind, or nothing can be said of it
+LEAST = 4  # minimum number of words of a kind
 
 
 def among_their_kind(store: LanguageStore, spec: Spec, which: str, kind: str) -> Scores | None:
     """Measure which share of the nearest words of each word of a kind is of the same kind.
 
-    Of n words of a kind, the n - 1 nearest words of each count, so that the share is 1 where they all lie together.
+    For n words of a kind, the n - 1 nearest words of each are taken, so that the share is 1 if all lie together.
 
     Args:
         store: of the model.
         spec: a model that has feature vectors.
-        which: among which words, as `words_of`.
-        kind: of KINDS; letters may be small or capital.
+        which: the words to search, as in `words_of`.
+        kind: a key of KINDS; case is ignored.
 
     Returns:
         The shares, whose units are the words; None where fewer than LEAST of the kind are among the words.

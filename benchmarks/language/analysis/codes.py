@@ -16,7 +16,7 @@ MOST = 0.1  # share of the words that count as those with the most codes
 
 @lru_cache(maxsize=16)
 def num_codes(store: LanguageStore, spec: Spec) -> np.ndarray:
-    """Return how many codes each word has in a model's tree, int [N_w]."""
+    """Return the number of codes of each word in a model's tree, int [N_w]."""
     return np.diff(paths(store.tree(spec)).word_codes)
 
 
@@ -46,7 +46,7 @@ def measure(names: tuple[str, ...], number: int, store: LanguageStore, specs: tu
 def rarity(store: LanguageStore, spec: Spec) -> tuple[Scores, Scores] | None:
     """Measure the mean logarithm of how often words occur: of those with the most codes, and of all others.
 
-    Those with the most codes are a tenth of the words, and all others with as many codes. None where these are all.
+    Those with the most codes are a tenth of the words, and any others with as many codes. None if these are all words.
     """
     codes, counts = num_codes(store, spec), store.corpus.word_counts()
     most = codes >= np.quantile(codes, 1 - MOST)

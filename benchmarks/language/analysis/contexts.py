@@ -23,7 +23,7 @@ CHOICE = (
 
 @lru_cache(maxsize=4)
 def seen(store: LanguageStore, part: str) -> np.ndarray:
-    """Return of each event of a part how many words of its line up to it the training text has in a row, at most 6."""
+    """Return the length, up to 6, of the longest sequence of the training text that ends at each event: [events]."""
     corpus = store.corpus
     vocabulary = corpus.vocabulary
     text = getattr(corpus, part)
@@ -45,13 +45,13 @@ def difference(rank: int, first_is_better: bool, store: LanguageStore, specs: tu
 
     Args:
         rank: from 0.
-        first_is_better: whether events count on which the first model gives the next word more, or less.
+        first_is_better: whether to take events on which the first model gives the next word the higher probability.
         store: of the models.
         specs: one model with all seeds, then the other with as many.
 
     Returns:
-        `ratio` of the probabilities, first over second, `first` and `second` of these, `seen` words of the training
-        text, the `context` and the next `word`. Nothing where the test has no event of this rank.
+        `ratio` of the probabilities, first over second; these, `first` and `second`; the length `seen` as by `seen`;
+        the `context` and the next `word`. Empty if the test has no event of this rank.
     """
     corpus = store.corpus
     first, second = mean_log_probs(store, specs, "test")
@@ -73,12 +73,12 @@ def difference(rank: int, first_is_better: bool, store: LanguageStore, specs: tu
 
 @lru_cache(maxsize=4)
 def chosen(store: LanguageStore, specs: tuple[Spec, Spec], quantile: float) -> int:
-    """Choose a context by the rule CHOICE; returns the position of its next word in the test.
+    """Choose a context by the rule CHOICE, and return the position of its next word in the test.
 
     Args:
         store: of the models.
         specs: the neural model and the n-gram model.
-        quantile: of the contexts, sorted by what the neural model gives the next word; 0: the least.
+        quantile: of the contexts, sorted by the neural model's probability of the next word; 0: the lowest.
 
     Raises:
         UserError: the test has no such context.
@@ -87,7 +87,7 @@ def chosen(store: LanguageStore, specs: tuple[Spec, Spec], quantile: float) -> i
     context = np.asarray(examples(corpus.test, CONTEXT, vocabulary.eos)[0])
     whole = ~np.any(context == vocabulary.eos, axis=1)
     word = (corpus.test != vocabulary.eos) & (corpus.test != (-1 if vocabulary.unk is None else vocabulary.unk))
-    new = np.concatenate([[False], seen(store, "test")[:-1] < CONTEXT])  # the words up to the one before
+    new = np.concatenate([[False], seen(store, "test")[:-1] < CONTEXT])  # sequences that end before the event
     found = np.flatnonzero(whole & word & new)
     if not len(found):
         raise UserError(f"the test has no new context of {CONTEXT} words", store.name, "choose a larger --scale")
@@ -108,14 +108,14 @@ def context_row(quantile: float, store: LanguageStore, specs: tuple[Spec, Spec])
 
 
 def true_row(quantile: float, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
-    """Return the word that follows in the test, and what each model gives it."""
+    """Return the word that follows in the test, and its probability under each model."""
     event = chosen(store, specs, quantile)
     word = int(store.corpus.test[event])
     return _columns(store, specs, event, lambda log_p: word)
 
 
 def next_word_row(rank: int, quantile: float, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
-    """Return the word that each model finds most probable after the chosen context, but for `rank` others."""
+    """Return the word of this rank, from 0, by each model's probabilities after the chosen context."""
     event = chosen(store, specs, quantile)
     return _columns(store, specs, event, lambda log_p: int(np.argsort(-log_p, kind="stable")[rank]))
 
@@ -123,7 +123,7 @@ def next_word_row(rank: int, quantile: float, store: LanguageStore, specs: tuple
 def _columns(
     store: LanguageStore, specs: tuple[Spec, Spec], event: int, choose: Callable[[np.ndarray], int]
 ) -> Measured:
-    """Return the columns of a row: of each model, a word that is chosen by its distribution, and its probability."""
+    """Return the columns of a row: for each model, a word chosen from its distribution, and the word's probability."""
     measured: dict[str, float | str] = {}
     for which, spec in zip(("first", "second"), specs, strict=True):
         log_p = _distribution(store, spec, _words_before(store, event))

@@ -34,9 +34,9 @@ def paired(spec: Spec, seeds: int) -> tuple[tuple[Spec, Spec], ...]:
 
 
 def apart(row: Row) -> tuple[tuple[Any, ...], ...]:
-    """Return the draws 1, 3, 5 … of a row of pairs, which have no seed in common, since others vary together.
+    """Return every other draw of a row of pairs; these have no seed in common, so that they are independent.
 
-    A verdict takes three of them, for which six seeds are needed.
+    A verdict takes three such pairs, that is, six seeds.
     """
     return row.draws[: max(1, len(row.draws) // 2 * 2) : 2]
 
@@ -51,8 +51,8 @@ def vectors(store: LanguageStore, spec: Spec) -> np.ndarray:
 def embedded(store: LanguageStore, spec: Spec, which: str) -> np.ndarray:
     """Embed words in the plane by t-SNE (van der Maaten and Hinton 2008): [words, 2].
 
-    Differs: of few words, the perplexity is a third of their number, of which it can be no larger part. The thesis
-    does not say how t-SNE was initialised; here by principal components, with a fixed seed.
+    Differs: for few words, the perplexity is a third of their number, which is its maximum. The thesis does not say how
+    t-SNE was initialised; here by principal components, with a fixed seed.
     """
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
@@ -70,15 +70,15 @@ def measure(which: str, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measu
         specs: a model with one seed and with another.
 
     Returns:
-        `agreed`, the share of a word's nearest words, among those in question, that are the same with both seeds: the
-        more the vectors are due to chance, the smaller. Units of its bootstrap are words.
+        `agreed`, the share of a word's nearest words, among those in question, that are the same with both seeds; it is
+        the smaller, the more the vectors are due to chance. Units of its bootstrap are words.
     """
     one, other = (vectors(store, spec)[words_of(store, which)] for spec in specs)
     return {"agreed": _over_words(shared(one, other, NEAREST))}
 
 
 def measure_and_embed(which: str, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
-    """Do `measure`, and embed the words of the first model: `kept` is the share of nearest words that stay near."""
+    """Apply `measure`, and embed the words of the first model: `kept` is the share of nearest words that stay near."""
     ids = words_of(store, which)
     points = embedded(store, specs[0], which)
     kept = shared(vectors(store, specs[0])[ids], points, NEAREST)
@@ -105,14 +105,14 @@ def caption(result: dict[str, Any]) -> str:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Draw all words as points; in place of a point the word, where it does not overlap one that is drawn already.
+    """Draw words at their points; those that would overlap a word drawn before become points.
 
-    Words that the font has no characters for are points.
+    Words with characters that the font lacks are points, too.
     """
     drawn = result["rows"][0][record.DRAWN]
     points, words = np.column_stack([drawn["x"], drawn["y"]]), drawn.get(record.TEXT, [])
     span, middle = 1.06 * np.ptp(points, axis=0), (points.min(axis=0) + points.max(axis=0)) / 2
-    unit = span.max() / (INCHES * 72)  # of the data, in a point of print
+    unit = span.max() / (INCHES * 72)  # of the data, in a point (1/72 inch)
     size = tuple(span / (unit * 72))  # both axes have one scale
     with figure.panels(path, caption(result), ncols=1, squeeze=False, figsize=size) as ((ax,),):
         shown = labelled(points, written(words), 0.62 * POINTS * unit, 1.2 * POINTS * unit)
@@ -128,7 +128,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 
 def written(words: list[str]) -> list[str]:
-    """Return words as a figure's font can write them, "" for one of which it lacks a character."""
+    """Return the words, with "" in place of each that has a character that the figure's font lacks."""
     from matplotlib import font_manager
 
     font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
@@ -140,9 +140,9 @@ def labelled(points: np.ndarray, words: list[str], width: float, height: float) 
 
     Args:
         points: [words, 2], the middles of labels.
-        words: what is written, "" at a point; none where only points are drawn.
-        width: of a letter.
-        height: of a line.
+        words: labels, "" for a point without one; empty if only points are drawn.
+        width: of a letter, in units of `points`.
+        height: of a line, in units of `points`.
     """
     shown: list[int] = []
     halves = np.array([len(word) * width / 2 for word in words])

@@ -9,7 +9,7 @@ from benchmarks.core.table import Measured
 from benchmarks.language.store import LanguageStore, Spec
 from jaxlm.tasks import frequency
 
-Words = Callable[[np.ndarray, int], np.ndarray]  # of ids and eos: the word of each event by which it is sorted
+Words = Callable[[np.ndarray, int], np.ndarray]  # ids, eos -> the word of each event that decides its bin
 
 
 def next_word(ids: np.ndarray, eos: int) -> np.ndarray:
@@ -32,7 +32,7 @@ def measure(words: Words, number: int, store: LanguageStore, specs: tuple[Spec, 
     """Compare two models on the events of a bin: perplexities, their ratio and its logarithm.
 
     Args:
-        words: by which of its words an event is sorted.
+        words: gives the word of each event that decides its bin.
         number: of the bin, from 0.
         store: of the models.
         specs: two models.

@@ -1,4 +1,4 @@
-"""Figure 3.2: how many predictions have a probability of each order of magnitude, and what these cost."""
+"""Figure 3.2: shares of predictions, and of their negative log-probability, by the magnitude of the probability."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from benchmarks.core.verdict import Scores
 from benchmarks.language.store import LanguageStore, Spec
 from jaxlm.tasks.differences import DECADES, decades
 
-PREDICTIONS, NATS = "predictions", "nats"  # of which a bin has shares
+PREDICTIONS, NATS = "predictions", "nats"  # what a bin has shares of
 RANGES = ("0.1 to 1", *(f"1e-{i} to 1e-{i - 1}" for i in range(2, DECADES)), f"below 1e-{DECADES - 1}")
 
 
@@ -21,7 +21,7 @@ def column(which: str, of: str) -> str:
 
 
 def measure(number: int, store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Measure which share of two models' predictions is in a bin, and which of their negative log-probability.
+    """Measure the share of two models' predictions in a bin, and that of their negative log-probability.
 
     The columns are named by `column`.
 

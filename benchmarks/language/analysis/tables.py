@@ -32,7 +32,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Shown:
-    """Words whose vectors a figure shows: of a model, and which, embedding.FREQUENT or embedding.RARE."""
+    """Words whose vectors a figure shows: embedding.FREQUENT or embedding.RARE ones of a model."""
 
     model: str
     spec: Spec

@@ -1,4 +1,4 @@
-"""What the thesis printed in Tables 3.3 to 3.12, of AP News, 14 million words."""
+"""Figures of the thesis' Tables 3.3 to 3.9 and 4.10 to 4.12, on AP News, 14 million words."""
 
 # Tables 3.3, 3.4, 4.10-4.12: ten bins, from the rarest words to the most frequent
 BIN_WORDS = (14199, 2428, 870, 340, 92, 22, 6, 4, 2, 1)

@@ -1,1 +1,1 @@
-"""What is measured of speed and memory: limits of the device, compilation, the machine; projections, comparisons."""
+"""Measurements of speed and memory: limits of the device, compilation, the machine; projections, comparisons."""

@@ -1,13 +1,14 @@
 """`python -m benchmarks compare`: which differences between two records of speed are more than noise.
 
-A difference is real where the Mann-Whitney test of the samples, corrected for the number of comparisons (Holm), has
-p < 0.05, *and* the ratio of the medians lies LEAST beyond those of the machine's limits, with their intervals: of all
-limits that both runs measured in the same rounds, as it depends on the program which of them applies. The test alone
-would find differences in equal code, because the rounds of one run share its hour and its places in memory. If both
-records name the binding limit of a program, the shares of it are tested, each of one round, which are free of what the
-machine did between rounds; the margin is then BOUND, beyond the limit's change in the same rounds.
+A difference is real if the Mann-Whitney test of the samples, corrected for the number of comparisons (Holm), has p <
+0.05, *and* the ratio of the medians lies, by a factor of LEAST, beyond the ratios of the machine's limits, with their
+intervals: of all limits that both runs measured in the same rounds, as it depends on the program which of them applies.
+The test alone would find differences in equal code, because the rounds of one run share its time and its memory layout.
+If both records name the binding limit of a program, the shares of this limit, one for each round, are tested instead,
+as they do not depend on what the machine did between rounds; the factor is then BOUND, beyond the limit's change in the
+same rounds.
 
-What was measured in two settings, as a search may choose another one, is not judged.
+What was measured in two settings is not judged: a search, for example, may have chosen another one.
 """
 
 import re
@@ -27,11 +28,11 @@ from jaxfit.run_dir import json_text
 
 LEAST, BOUND = 1.1, 1.03  # ratio of medians beyond what the machine explains, by any limit and by the binding one
 ALPHA = 0.05
-EXACT = 50  # samples in both, up to which the exact test is made
+EXACT = 50  # total number of samples up to which the test is exact
 RESAMPLES = 2000  # of an interval of a ratio
-NOT_COMPARED = ("left out", "memory")  # beginnings of settings: peers not installed; whose memory was measured
+NOT_COMPARED = ("left out", "memory")  # prefixes of settings: peers not installed; whose memory was measured
 TRAINING = "training"  # the table of speeds of training, one for each model or workload
-# what the names of columns of speeds have in them; a table of seconds has it in its title
+# patterns in the names of columns of speeds, or in the title of a table of seconds
 RATE, TIME = re.compile(r"/s\b|per second"), re.compile(r"\bseconds\b|^s\b")
 FASTER, SLOWER, SAME, FEW, OTHER = "faster", "slower", "no difference", "too few samples", "another setting"
 
@@ -40,13 +41,13 @@ class Measurement(NamedTuple):
     """A speed of a record.
 
     Attributes:
-        place: where it stands: the name that was measured, then titles.
-        samples: of all rounds.
-        rate: whether it is a rate, and not a time, of which more is slower.
-        setting: what it is of, by name: data, sizes, options.
-        limits: the title of the table of limits that were measured in its rounds.
-        bound: the limits of that table by which it is bound; () where that is not known.
-        shares: of what binds it, of all rounds, where that is known.
+        place: where it is in the record: the name that was measured, then titles.
+        samples: of all rounds, [rounds].
+        rate: whether it is a rate; otherwise it is a time, of which more is slower.
+        setting: data, sizes and options that it was measured with, by name.
+        limits: the title of the table of limits that were measured in the same rounds.
+        bound: the limits of that table that bind it; () if not known.
+        shares: its shares of what binds it, one for each round; None if not known.
     """
 
     place: tuple[str, ...]
@@ -78,8 +79,8 @@ def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
         "mean": of the ratios of all speeds of training: their number, geometric mean and its interval of 95 %.
 
     Raises:
-        UserError: a file is missing, no record or without samples, it is of another version of the benchmark than the
-            first, or two have no measurement in common.
+        UserError: a file is missing, is not a record of speed, has no samples, or is of another version of the
+            benchmark than the first; or two records have no measurement in common.
     """
     (first, known), *others = [_read(path) for path in paths]
     found = []
@@ -111,7 +112,7 @@ def _of_machine(measurement: Measurement) -> bool:
 
 
 def _once(pairs: Sequence["Pair"]) -> list["Pair"]:
-    """Leave out what stands in several tables of a contender, as each test more takes power from the others."""
+    """Keep one of equal measurements in several tables of a contender, as each test takes power from the others."""
     unique: dict[tuple[Any, ...], Pair] = {}
     for a, b in pairs:
         unique.setdefault((a.place[0], a.place[2:-1], a.samples.tobytes(), b.samples.tobytes()), (a, b))
@@ -180,8 +181,9 @@ Pair = tuple[Measurement, Measurement]
 def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any]]:
     """Judge the difference of each pair, given the limits of both runs.
 
-    Without limits, in tables, what most rows have in common stands for the machine. Pairs of two settings, and those of
-    which no samples could have a p small enough for the number of comparisons, are left out of the correction.
+    In tables, which have no limits, the median change of all rows stands for the machine. Pairs with different
+    settings, and pairs with too few samples for a p that is small enough for the number of comparisons, are left out of
+    the correction.
     """
     bound = [a.bound == b.bound and bool(a.bound) for a, b in pairs]  # not of two machines, or of two programs
     tests = [
@@ -224,7 +226,7 @@ def explained(limits: Sequence[Pair], together: bool) -> tuple[float, float]:
 
     Args:
         limits: of both runs.
-        together: take what most of them have in common, the median of their ratios; else each for itself.
+        together: whether to take the median of their ratios instead of the interval of each.
     """
     if together:
         ratios = [float(np.median([_ratio(a.speeds(), b.speeds()) for a, b in limits]))]
@@ -267,7 +269,7 @@ def _mean(pairs: Sequence["Pair"]) -> dict[str, Any] | None:
 
 
 def _p(a: np.ndarray, b: np.ndarray) -> float:
-    """Return p of the two-sided Mann-Whitney test: exact for few samples, also where some are equal."""
+    """Return p of the two-sided Mann-Whitney test: exact for few samples, also with ties."""
     both = np.concatenate([a, b])
     if np.all(both == both[0]):
         return 1.0
@@ -277,7 +279,7 @@ def _p(a: np.ndarray, b: np.ndarray) -> float:
     if len(both) > EXACT:
         return float(mannwhitneyu(ranks[: len(a)], ranks[len(a) :], method="asymptotic").pvalue)
     doubled = (2 * ranks).astype(int)  # ranks of equal samples may end in a half
-    # in how many ways so many of the ranks have a sum: float64 [samples + 1, sums], exact below 2⁵³
+    # number of ways in which a number of the ranks has a sum: float64 [samples + 1, sums], exact below 2⁵³
     ways = np.zeros((len(a) + 1, doubled.sum() + 1))
     ways[0, 0] = 1
     for rank in doubled:

@@ -1,4 +1,4 @@
-"""What it takes until a program runs: lowering, compilation and the first step, with an empty and with a full cache."""
+"""Time until a program runs: lowering, compilation and the first step, with an empty and with a full cache."""
 
 import tempfile
 import time
@@ -15,7 +15,7 @@ from jaxfit.cli import compilation_cache
 LOWERING = ("/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/jaxpr_to_mlir_module_duration")
 COMPILATION = ("/jax/core/compile/backend_compile_duration",)  # reading the persistent cache included
 CACHES = ("cold cache", "warm cache")
-# options of JAX's persistent cache: into a folder of our own goes all that is compiled
+# options of JAX's persistent cache, so that all that is compiled goes into it
 _ALL = {
     "jax_enable_compilation_cache": True,
     "jax_persistent_cache_min_compile_time_secs": 0.0,
@@ -25,7 +25,7 @@ _ALL = {
 
 @contextmanager
 def cold() -> Iterator[None]:
-    """Compile anew all that is compiled here, whatever was compiled before in this or in another process."""
+    """Compile everything anew within, whatever was compiled before in this or in another process."""
     jax.clear_caches()
     with compilation_cache.disabled():
         yield
@@ -33,7 +33,7 @@ def cold() -> Iterator[None]:
 
 @contextmanager
 def recorded() -> Iterator[dict[str, list[tuple[float, float]]]]:
-    """Give a dict that grows by begin and end, in seconds, of all that JAX traces, lowers or compiles within."""
+    """Give a dict, event -> (begin, end) in seconds, to which tracing, lowering and compilation within are added."""
     spans: dict[str, list[tuple[float, float]]] = {}
 
     def listen(event: str, duration_secs: float, **_: Any) -> None:
@@ -44,13 +44,13 @@ def recorded() -> Iterator[dict[str, list[tuple[float, float]]]]:
     try:
         yield spans
     finally:
-        with suppress(ValueError, AssertionError):  # somebody has removed all listeners meanwhile
+        with suppress(ValueError, AssertionError):  # all listeners may have been removed meanwhile
             jax.monitoring.unregister_event_duration_listener(listen)
 
 
 @contextmanager
 def cache_in(folder: str) -> Iterator[None]:
-    """Compile with a persistent cache in this folder, whatever else is set; what was compiled before is forgotten."""
+    """Compile with a persistent cache in this folder, whatever cache is configured otherwise."""
     wanted = {"jax_compilation_cache_dir": folder, **_ALL}
     before = {name: getattr(jax.config, name) for name in wanted}
     _configure(wanted)
@@ -73,8 +73,8 @@ def starts(compile_all: Callable[[], Callable[[], object]]) -> dict[str, dict[st
         compile_all: compiles what a training needs, and returns its first step.
 
     Returns:
-        For each of CACHES: seconds of lowering (tracing included), of compilation (with a warm cache, of reading what
-        was compiled), of the first step, and of all until its end.
+        For each of CACHES: seconds of lowering (tracing included), of compilation (with a warm cache, of reading its
+        result), of the first step, and of everything until its end.
     """
     found = {}
     with tempfile.TemporaryDirectory() as folder, cache_in(folder):

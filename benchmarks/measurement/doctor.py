@@ -1,4 +1,4 @@
-"""`python -m benchmarks doctor`: what of this machine and its packages decides speed, and what is known to be wrong."""
+"""`python -m benchmarks doctor`: properties of this machine and its packages that decide speed, and known faults."""
 
 import importlib.util
 import os
@@ -13,7 +13,7 @@ from benchmarks.measurement import machine
 from jaxfit.devices import memory
 from jaxfit.run_dir.provenance import VARIABLES
 
-# CHECK: may be as it should; OPTIONAL: a package that some commands need
+# CHECK: may be intended; OPTIONAL: a package that some commands need
 FINE, CHECK, OPTIONAL, BAD = "fine", "check", "optional", "bad"
 
 
@@ -22,10 +22,10 @@ class Known:
     """A fault of some releases of jaxlib on one platform.
 
     Attributes:
-        first, last: releases, the first and last that have it.
+        first, last: the first and the last release that have it.
         platform: cpu, gpu or tpu.
-        issue: of JAX's repository.
-        what: is slow, or wrong.
+        issue: its number in JAX's repository.
+        what: what is slow or wrong.
         do: what a user can do.
     """
 
@@ -37,7 +37,7 @@ class Known:
     do: str
 
     def holds(self, version: Sequence[int], where: str) -> bool:
-        """Return whether a release has it on a platform."""
+        """Return whether a release has the fault on a platform."""
         return where == self.platform and self.first <= tuple(version) <= self.last
 
 
@@ -51,7 +51,7 @@ FAULTS = (
 
 
 def checks() -> Iterator[tuple[str, str, str]]:
-    """Yield what was looked at, FINE, CHECK, OPTIONAL or BAD, and what was found and can be done."""
+    """Yield, for each check, its name, its state (FINE, CHECK, OPTIONAL or BAD), and what was found and can be done."""
     yield "Python", FINE, f"{platform.python_version()} on {platform.platform()}"
     yield from _versions()
     yield from _devices()

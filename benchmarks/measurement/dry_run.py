@@ -16,18 +16,18 @@ from benchmarks.measurement.memory import peak_memory
 from jaxfit.cli import compilation_cache
 
 WINDOW = 0.3  # seconds for which each program's steps are timed: a projection need not be precise
-VALIDATION = 1 / 3  # of a training step's time for each event: the gradient costs twice the loss
+VALIDATION = 1 / 3  # time of an event relative to training: the gradient costs twice the loss
 
 
 @dataclass
 class DryRun:
-    """What tables would cost, one after another: what an earlier one trains, a later one finds."""
+    """Projected costs of tables, one after another: models of an earlier table count as found in a later one."""
 
-    models: set[Hashable] = field(default_factory=set)  # of the tables so far
-    measured: dict[Hashable, dict[str, Any]] = field(default_factory=dict)  # of their shapes
+    models: set[Hashable] = field(default_factory=set)  # missing models of the tables so far
+    measured: dict[Hashable, dict[str, Any]] = field(default_factory=dict)  # shape -> measurements
 
     def project(self, table: Table, store: Store, seeds: int | None, only: str | None) -> dict[str, Any]:
-        """Project hours and memory of the table's models, but for those that are found.
+        """Project hours and memory of the table's models, except those that are found.
 
         Args:
             only: as in `named`.

@@ -1,7 +1,7 @@
-"""What the device can do at most: matrix products, copying, reading and adding to rows of a table, through JAX.
+"""Limits of the device through JAX: matrix products, copying, reading rows of a table and adding to them.
 
-They are measured in turn with what is compared with them. A limit is the median of many repetitions, so that no
-measurement comes above it by one slow repetition.
+They are measured in turn with what is compared with them. A limit is the median of many repetitions, so that one slow
+repetition does not put a measurement above it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +20,8 @@ from jaxfit.trainer import Trainer
 
 MATRIX = 2000  # rows and columns of the factors
 COPIED = 1 << 28  # bytes
-ROWS, WIDTH, BLOCK, BLOCKS = 1_000_000, 100, 8192, 16  # of a table of float32; rows at once, times
-ACCELERATED = 4  # times as large are matrices on an accelerator, and as many rows in a go
+ROWS, WIDTH, BLOCK, BLOCKS = 1_000_000, 100, 8192, 16  # a table of float32; rows in a block, blocks
+ACCELERATED = 4  # factor of sizes on an accelerator: of matrices, arrays, blocks
 OPERATIONS, COPY, GATHER, SCATTER = "matrix product", "copy", "gather", "scatter-add"
 LIMITS, GIGA = "limits of the device", "10⁹/s"  # a table of records, and its column
 ABOUT = {  # each rate is in units per second
@@ -35,17 +35,17 @@ ABOUT = {  # each rate is in units per second
 
 
 def measures(*names: str) -> dict[str, Callable[[], float]]:
-    """Return, by name, functions that measure the rates in ABOUT, or those that are named."""
+    """Return, by name, functions that measure the rates in ABOUT, or only those that are named."""
     return {name: _LIMITS[name]() for name in names or ABOUT}
 
 
 def cost(model: Record, trainer: Trainer) -> Cost | None:
-    """Return what an event of a model's training takes; None for models without a formula."""
+    """Return the cost of an event of a model's training; None for models without a formula."""
     return None if model.cost is None else model.cost(trainer.program.config, trainer.costs)
 
 
 def _times() -> int:
-    """Return how many times as large as on a CPU work must be, so that starting it takes no time in comparison."""
+    """Return the factor by which work is larger than on a CPU, so that launching it takes no time in comparison."""
     return 1 if jax.default_backend() == "cpu" else ACCELERATED
 
 
@@ -90,7 +90,7 @@ _LIMITS = {OPERATIONS: _product, COPY: _copy, GATHER: _gather, SCATTER: _scatter
 def _rate(
     work: float, function: Callable[..., Array], first: Array, *rest: Array, in_place: bool = False
 ) -> Callable[[], float]:
-    """Return a function that measures work per second of a function, which may write into its first argument."""
+    """Return a function that measures work per second of a function; `in_place`, it overwrites its first argument."""
     compiled = jax.jit(function, donate_argnums=0 if in_place else ())
 
     def once() -> None:
@@ -106,5 +106,5 @@ def _median_rate(work: float, once: Callable[[], None]) -> float:
 
 
 def table(rates: Mapping[str, Sequence[float]]) -> dict[str, dict[str, Any]]:
-    """Return the limits among rates of rounds, as a table."""
+    """Return the limits among rates, each measured in all rounds, as a table."""
     return {name: {GIGA: quartiles([rate / 1e9 for rate in rates[name]]), "of": what} for name, what in ABOUT.items()}

@@ -1,4 +1,4 @@
-"""On what machine, by which programs, a speed was measured."""
+"""The machine and the programs that a speed was measured with."""
 
 import os
 import platform
@@ -17,10 +17,10 @@ CPU, DRIVER = Path("/proc/cpuinfo"), Path("/proc/driver/nvidia/version")
 
 
 def environment(peers: bool) -> dict[str, Any]:
-    """Return the environment of a record, what else a speed depends on (processor, memory, threads), and the date.
+    """Return a record's environment, with all that speed depends on (processor, memory, threads), and the date.
 
     Args:
-        peers: whether other programs are measured, whose versions are then given.
+        peers: whether other programs are measured, so that their versions are included.
     """
     packages = (*PACKAGES, *(PEERS if peers else ()))
     versions = {name: found for name in packages if (found := _version(name)) is not None}
@@ -38,7 +38,7 @@ def environment(peers: bool) -> dict[str, Any]:
 
 
 def threads(ours: str) -> str:
-    """Say how many threads of a CPU our program takes, and other programs do."""
+    """Say how many threads of a CPU our program and other programs use."""
     return f"{ours} {chosen_threads() or cores()}; other programs {cores()}, where they have threads"
 
 
@@ -50,7 +50,7 @@ def _version(package: str) -> str | None:
 
 
 def _cpu() -> str:
-    """Return the processor's model, where the system says so, or its kind."""
+    """Return the processor's model if the system names it, or else its architecture."""
     try:
         lines = [line.partition(":") for line in CPU.read_text().splitlines()]
     except OSError:
@@ -69,7 +69,7 @@ def _driver() -> str:
 
 
 def _memory() -> int | None:
-    """Return the bytes of physical memory, or of the accelerator's where that is the device."""
+    """Return the bytes of physical memory, or of the accelerator's memory if that is the device."""
     stats = jax.devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return stats["bytes_limit"]

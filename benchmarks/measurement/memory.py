@@ -1,4 +1,4 @@
-"""The most memory that was in use, by phase of a measurement."""
+"""Peak memory, by phase of a measurement."""
 
 import resource
 import sys
@@ -10,9 +10,9 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def peak_memory() -> int:
-    """Return the most bytes in use so far, on the accelerator, or of this process where the CPU is the device.
+    """Return the peak of bytes in use so far, on the accelerator, or by this process if the CPU is the device.
 
-    Where Linux counts it, so far begins at the last `restart_peak`.
+    Where Linux counts the bytes of the process, the peak is since the last `restart_peak`.
     """
     if (stats := _of_accelerator()) is not None:
         return stats["peak_bytes_in_use"]
@@ -22,13 +22,13 @@ def peak_memory() -> int:
 
 
 def memory_in_use() -> int | None:
-    """Return the bytes in use now, likewise; None where they are not known."""
+    """Return the bytes in use now, likewise; None if not known."""
     stats = _of_accelerator()
     return _of_process("VmRSS") if stats is None else stats.get("bytes_in_use")
 
 
 def restart_peak() -> str:
-    """Let the peak begin at what is in use now, where that can be done; returns what `peak_memory` counts, in words."""
+    """Reset the peak to the bytes in use now, if possible, and return in words what `peak_memory` counts."""
     if _of_accelerator() is not None:
         return "of the accelerator, since this process began"
     try:

@@ -1,6 +1,6 @@
 """Matrix products with factors rounded to bfloat16, as accelerators can multiply, on any device.
 
-XLA's products on a CPU are of full precision whatever is asked for, so that the rounding is written into the program.
+On a CPU, XLA's products have full precision whatever is asked for, so that the rounding is written into the program.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def _round(x: Array) -> Array:
     return lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)
 
 
-# Unlike that of `lax.reduce_precision`, the gradient passes as it is: a sum, which is rounded where a product reads it.
+# The gradient passes unchanged, unlike that of `lax.reduce_precision`: it is a sum, rounded where a product reads it.
 _rounded = Primitive("round_to_bfloat16")
 _rounded.def_impl(_round)
 _rounded.def_abstract_eval(lambda x: x)
@@ -51,5 +51,5 @@ def accelerated(products: str) -> Iterator[None]:
 
 
 def identity(products: str) -> dict[str, str]:
-    """Return what of this file determines a model that is trained so."""
+    """Return what determines a model trained with such products: their kind, and the digest of this file."""
     return {"products": products, "rounding": digest(Path(__file__))} if products else {}

@@ -15,7 +15,7 @@ EVERY = 1.0  # seconds
 
 @contextmanager
 def watched() -> Iterator[dict[str, list[float]]]:
-    """Give a dict that grows by what the first GPU's sensors say meanwhile; it remains empty on other devices."""
+    """Give a dict to which readings of the first GPU's sensors are added meanwhile; it stays empty on other devices."""
     seen: dict[str, list[float]] = {}
     program = shutil.which(PROGRAM)
     if program is None or jax.default_backend() != "gpu":

@@ -7,7 +7,7 @@ Spans = Sequence[tuple[float, float]]
 
 
 def covered(spans: Spans, begin: float = float("-inf"), end: float = float("inf")) -> float:
-    """Sum the seconds between `begin` and `end` that spans cover: once where one lies within another."""
+    """Sum the seconds between `begin` and `end` that spans cover, each once where spans overlap."""
     total = 0.0
     for first, last in sorted(spans):
         last = min(last, end)
@@ -17,7 +17,7 @@ def covered(spans: Spans, begin: float = float("-inf"), end: float = float("inf"
 
 
 def divided(spans: Mapping[str, Spans]) -> dict[str, float]:
-    """Divide the seconds that spans cover among their names; a time that several names share, equally.
+    """Divide the seconds that spans cover among their names; time that several names share is divided equally.
 
     The sum is what all spans cover, counted once.
     """

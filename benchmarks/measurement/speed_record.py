@@ -17,7 +17,7 @@ VERSION = 4  # of what is measured: raised with every change, as figures of two 
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return what is recorded of all names; files of other versions are left out, with a warning."""
+    """Return the records of all names as one; files of other versions are left out, with a warning."""
     found: dict[str, Any] = {"version": VERSION, "figures": {}, "environment": {}}
     for each in sorted(folder.glob("speed.*.json")):
         one = record.read(each) or {}

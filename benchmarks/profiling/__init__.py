@@ -1,1 +1,1 @@
-"""Where the time of training steps goes: traces of a device, and what compiled programs say of themselves."""
+"""Where the time of training steps goes: traces of a device, and what the text of compiled programs says."""

@@ -1,8 +1,8 @@
 """Where the time of training steps goes: by operation of the compiled program, and by part of the model.
 
-The times are those of a trace, all else is read from the program's text. Values found in neither are None. Where
-operations run at the same time, it is divided among them equally, so that times add up to that of the device; rates are
-those of the whole time that an operation took.
+Times are from a trace; everything else is read from the program's text. Values found in neither are None. Time that
+operations share is divided among them equally, so that times add up to that of the device; rates are over the whole
+time that an operation took.
 """
 
 import re
@@ -24,7 +24,7 @@ MATCHED = "share of device time matched with the program"
 SLOWER, UNRELIABLE = 2.0, "shares of short operations are not reliable, take a larger --scale"  # than without a trace
 NO_PART, UNMATCHED = "(no part)", "(not in the program)"
 GRADIENT = "gradient"
-_CONTAINERS = ("while", "conditional", "call")  # their time is that of the operations that they run
+_CONTAINERS = ("while", "conditional", "call")  # their time is counted as that of the operations that they run
 _HEAVY = ("convolution", "dot", "sort", "scatter", "gather", "reduce")  # what a fusion is named after, if it has one
 # components of an instruction's path that are neither scopes nor primitives
 _STRUCTURE = re.compile(
@@ -78,17 +78,17 @@ def profile(
     Args:
         events: the operations that ran.
         module: the compiled program that they are of.
-        steps: how many were traced.
+        steps: number of traced steps.
         limits: operations and bytes per second that the device reaches, by their names in
             `benchmarks.measurement.limits`.
-        wall: other times of all these steps, in seconds, by what they are.
+        wall: other times of all these steps, in seconds, by name.
 
     Returns:
-        `totals`, times a step by what they are and shares of the device's time; `operations` and `parts`, tables with
-        the heaviest first.
+        `totals`, times per step by name and shares of the device's time; `operations` and `parts`, tables with the
+        longest first.
 
     Raises:
-        UserError: there is no operation.
+        UserError: the trace has no operation of the program.
     """
     by_name = _leaves(events, module)
     spans = {name: [(event.begin, event.end) for event in found] for name, found in by_name.items()}
@@ -143,7 +143,7 @@ def table(rows: Mapping[str, Figures], top: int) -> dict[str, Figures]:
 def summary(result: Figures, top: int, limits: Mapping[str, float]) -> Figures:
     """Return the totals as people read them, with the share of time of the operations that are shown.
 
-    They have a warning where the trace slowed the steps down.
+    A warning is added if the trace slowed the steps down.
     """
     rows, totals = list(result["operations"].values()), result["totals"]
     shown = sum(row[SHARE] for row in rows[:top])
@@ -159,7 +159,7 @@ def summary(result: Figures, top: int, limits: Mapping[str, float]) -> Figures:
 
 def _leaves(events: Iterable[Event], module: Module) -> dict[str, list[Event]]:
     """Group events by operation, without those that only contain others."""
-    simple: dict[str, str] = {}  # as kernels of a GPU are named; empty where several instructions would be
+    simple: dict[str, str] = {}  # name of a GPU kernel -> that of its instruction; "" if ambiguous
     for name in module.instructions:
         short = re.sub(r"\W", "_", name)
         simple[short] = "" if short in simple else name
@@ -204,7 +204,7 @@ def _description(module: Module, name: str) -> Figures:
 
 
 def _rates(module: Module, name: str, times: int, taken: float, steps: int, limits: Mapping[str, float]) -> Figures:
-    """Return what an operation, which ran so many times in `taken` seconds, computed and moved, and how fast."""
+    """Return what an operation, which ran `times` times in `taken` seconds, computed and moved, and how fast."""
     one = module.instructions.get(name)
     computed = None if one is None else work.operations(module, one)
     moved = None if one is None else work.moved(module, one)

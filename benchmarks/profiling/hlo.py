@@ -1,7 +1,7 @@
-"""What a compiled program says of itself: its collectives, the padding of its arrays, the compiler's cycles.
+"""Facts from the text of a compiled program: collectives, the padding of arrays, the compiler's estimate of cycles.
 
-A loop's body is counted as often as it runs, where its condition compares with a constant; the loop of training steps,
-whose bounds are traced, counts once, so that totals are of one step.
+A loop's body is counted as often as it runs, if its condition compares with a constant; the loop of training steps,
+whose bounds are traced, counts once, so that totals are those of one step.
 """
 
 import math
@@ -26,7 +26,7 @@ _CALLED = re.compile(r"(?:calls|body|to_apply)=%?([\w.\-]+)")
 _BRANCHES = re.compile(r"(?:branch_computations=\{([^}]*)\}|(?:true|false)_computation=(%?[\w.\-]+))")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _CONSTANT = re.compile(r"\bconstant\((\d+)\)")
-# where instructions come from: a frame has a place, a place a line of a file, each by number
+# where instructions come from: a frame has a place, and a place has a line of a file, all by number
 _FRAME = re.compile(r"stack_frame_id=(\d+)")
 _FILE = re.compile(r'^(\d+) "([^"]*)"$', re.MULTILINE)
 _PLACE = re.compile(r"^(\d+) \{file_name_id=(\d+) .*?\bline=(\d+)", re.MULTILINE)
@@ -67,14 +67,14 @@ class Instruction(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Bytes of arrays, as numbers and as they lie in memory."""
+    """Bytes of arrays, without and with the padding of their layout in memory."""
 
     plain: int
     padded: int
 
 
 class Module:
-    """A compiled program's text, read."""
+    """A compiled program, read from its text."""
 
     def __init__(self, text: str):
         self.computations: dict[str, list[Instruction]] = {}
@@ -123,7 +123,7 @@ class Module:
         """Yield the instructions of a computation and of those that it runs, and how often each runs.
 
         Args:
-            without: the scope of loops, and of branches of a conditional, that are left out.
+            without: scope of the loops and of the branches of conditionals that are left out.
         """
         for one in self.computations.get(name, ()):
             yield one, times
@@ -154,7 +154,7 @@ class Module:
     def collectives(self) -> Counter[str]:
         """Sum the bytes of the results of collectives of a step, by kind.
 
-        Not counted is what happens only where one device reads too many rows of another (`row_exchange.FALLBACK`).
+        What runs only if one device reads too many rows of another (`row_exchange.FALLBACK`) is not counted.
         """
         total: Counter[str] = Counter()
         for one, times in self.walk(self.step, without=row_exchange.FALLBACK):
@@ -172,12 +172,12 @@ class Module:
         return total
 
     def arrays(self) -> Size:
-        """Sum the arrays that the program is given."""
+        """Sum the sizes of the program's parameters."""
         shapes = [size(one.shape) for one in self.computations[self.entry] if one.kind == "parameter"]
         return Size(sum(each.plain for each in shapes), sum(each.padded for each in shapes))
 
     def temporaries(self) -> Size:
-        """Sum the results that a step writes to the device's main memory, each once."""
+        """Sum the sizes of results that a step writes to the device's main memory, each once."""
         seen = {
             one.name: size(one.shape) for one, _ in self.walk(self.step)
             if one.kind in ("fusion", "copy", "convolution", "dot", "gather", "scatter", "sort", "custom-call")
@@ -187,18 +187,18 @@ class Module:
 
 
 def dimensions(shape: str) -> list[int]:
-    """Return the sizes of an array's dimensions, of a tuple those of its first array."""
+    """Return the sizes of an array's dimensions; for a tuple, those of its first array."""
     found = _SHAPE.search(shape)
     return [int(part) for part in found[2].split(",") if part] if found else []
 
 
 def elements(shape: str) -> int:
-    """Count the numbers of an array, or of all in a tuple."""
+    """Count the elements of an array, or of all arrays in a tuple."""
     return sum(math.prod(int(part) for part in found[1].split(",") if part) for found in _SHAPE.findall(shape))
 
 
 def size(shape: str) -> Size:
-    """Return the bytes of a shape, or of all in a tuple: "f32[131072,513]{0,1:T(8,128)}" has 2 dimensions in tiles."""
+    """Return the bytes of a shape, or of all in a tuple; "f32[131072,513]{0,1:T(8,128)}" is padded to tiles."""
     plain = padded = 0
     for kind, dimensions, order, layout in _SHAPE.findall(shape):
         sizes = [int(part) for part in dimensions.split(",") if part]

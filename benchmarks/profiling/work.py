@@ -1,9 +1,9 @@
 """What an instruction of a compiled program computes and moves, counted from the program's text.
 
 Operations are those of matrix products and convolutions, a multiplication and an addition each. Bytes are those of the
-arrays that must be read and written at least once: of a table of which rows are gathered, the rows; of one to which
-rows are added in place, these rows, read and written. What the text does not say (the inside of a library's function, a
-loop that the device takes as a whole, what passes between devices) is None.
+arrays that must be read and written at least once: for a table from which rows are gathered, these rows; for one to
+which rows are added in place, these rows, read and written. What the text does not say (the inside of a library's
+function, a loop that the device takes as a whole, what passes between devices) is None.
 """
 
 import math
@@ -20,7 +20,7 @@ _SUMMED = re.compile(r'"lhs_contracting_dimensions":\[([^\]]*)\]')
 _CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
 _LABELS = re.compile(r"dim_labels=(\w+)_(\w+)->(\w+)")
 _WINDOW = re.compile(r"(\w+)=([\dx_\-]+)")
-# kinds whose operands are needed whole, however few of their results are
+# kinds that need their whole operands, however few of their results are needed
 _WHOLE = {
     "cholesky", "convolution", "custom-call", "dot", "fft", "reduce", "reduce-window", "select-and-scatter", "sort",
     "topk", "triangular-solve",
@@ -53,7 +53,7 @@ def operations(module: Module, one: Instruction) -> float | None:
 
 
 def moved(module: Module, one: Instruction) -> float | None:
-    """Count the bytes that an instruction reads from arrays and writes to them at least."""
+    """Count the minimum number of bytes that an instruction reads from arrays and writes to them."""
     if _unknown(one) or (one.kind == "custom-call" and not _PRODUCT.search(one.rest)):
         return None
     body = _body(module, one)
@@ -119,7 +119,7 @@ def _outputs(by_name: Mapping[str, Instruction]) -> list[Instruction]:
 
 
 def _needed(module: Module, body: Sequence[Instruction]) -> dict[str, float]:
-    """Count, by instruction of a computation, the elements of its result that are needed; operands come first in it."""
+    """Count the needed elements of the result of each instruction of a computation, in which operands come first."""
     by_name = {one.name: one for one in body}
     in_place = {one.name for one in _outputs(by_name) if one.kind in _IN_PLACE}
     needed = {one.name: float(elements(one.shape)) for one in body if one.root}
@@ -134,7 +134,7 @@ def _needed(module: Module, body: Sequence[Instruction]) -> dict[str, float]:
 
 
 def _of_operands(module: Module, one: Instruction, wanted: float, in_place: bool) -> list[tuple[str, float]]:
-    """Return how many elements of each operand an instruction needs for so many of its result, at most all."""
+    """Return how many elements of each operand an instruction needs for `wanted` ones of its result, at most all."""
     names, everything = one.operands, float("inf")
     if one.kind in _WHOLE and _MARK not in one.rest:
         return [(name, everything) for name in names]
@@ -151,7 +151,7 @@ def _of_operands(module: Module, one: Instruction, wanted: float, in_place: bool
 
 
 def _convolution(one: Instruction, image: str, kernel: str) -> float | None:
-    """Count the operations of a convolution, without those on padding; on a TPU all matrix products are some."""
+    """Count the operations of a convolution without those on padding; on a TPU, matrix products are convolutions."""
     labels = _LABELS.search(one.rest)
     if labels is None:
         return None

@@ -46,7 +46,7 @@ def read(path: Path, module: str) -> list[Event]:
 
     Args:
         path: of the file `*.xplane.pb`.
-        module: the program's name; operations that are known to be another's are left out.
+        module: the program's name; operations that are known to be of another program are left out.
 
     Raises:
         UserError: the file cannot be read.

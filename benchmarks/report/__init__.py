@@ -1,1 +1,1 @@
-"""Pages that are made from the records: the maps of tables, what holds of the claims, the page of all results."""
+"""Pages that are made from the records: the maps of tables, the claims that hold, the page of all results."""

@@ -15,14 +15,14 @@ COLOURS = {"no": "tab:red", "unresolved": "tab:grey"}
 
 
 class Judged(NamedTuple):
-    """A record on real data, and what it says of its claims; None: they are not judged."""
+    """A record on real data, and its verdicts on claims; None: they are not judged."""
 
     path: Path
     verdicts: list[dict[str, Any]] | None
 
 
 def records(folder: Path) -> list[Judged]:
-    """Read what the records in a folder say of the thesis' claims."""
+    """Read the verdicts on the thesis' claims from the records in a folder."""
     found = []
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -59,9 +59,9 @@ def _link(path: Path, where: str) -> str:
 
 
 def decisive(comparisons: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the comparison that decides against a claim: of those of the worst answer, the furthest from its range.
+    """Return the comparison that decides against a claim: of those with the worst answer, the furthest from its range.
 
-    The furthest of all need not be *no* itself, which allows for the number of comparisons and for few seeds.
+    The furthest of all need not be a *no*, as that answer allows for the number of comparisons and for few seeds.
     """
     worst = min((one["holds"] for one in comparisons), key=ANSWERS.index)
     return max((one for one in comparisons if one["holds"] == worst), key=_distance)
@@ -98,7 +98,7 @@ def draw(judged: list[Judged], path: Path) -> None:
 
 
 def _distance(comparison: dict[str, Any]) -> float:
-    """Return how far a figure is from the claimed range, in halves of its interval; negative inside."""
+    """Return how far a figure is from the claimed range, in half widths of its interval; negative inside."""
     low, high = comparison["interval"]
     least, most = comparison["claimed"]
     ends = [end for end in (None if least is None else least - comparison["value"],

@@ -1,4 +1,4 @@
-"""Tables and anchors, as the templates of the page of all results take them."""
+"""Tables and anchors for the templates of the page of all results."""
 
 import math
 import re
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The number by which it is sorted, as a script reads it."""
+        """The number by which it is sorted, as a script reads it; empty if there is none."""
         if self.value is None or math.isnan(self.value):
             return ""
         return f"{self.value:.9g}".replace("inf", "Infinity")
@@ -57,7 +57,7 @@ class Grid(NamedTuple):
 
     @property
     def numeric(self) -> list[bool]:
-        """Which columns have numbers, and so are aligned to the right."""
+        """Whether each column has numbers, and so is aligned to the right."""
         return [any(row[column].key for row in self.rows) for column in range(len(self.heads))]
 
 
@@ -68,7 +68,7 @@ class Anchors:
         self._taken: set[str] = set()
 
     def new(self, *words: str) -> str:
-        """Return an id made of words; the same words in the same order of calls give the same."""
+        """Return a new id made of words; the same sequence of calls gives the same ids."""
         name = ".".join(re.sub(r"[^a-z0-9.]+", "-", each.lower()).strip("-") for each in words)
         found, number = name, 1
         while found in self._taken:

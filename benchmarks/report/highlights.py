@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.core import record
 from benchmarks.report import maps
 
-Labels = Sequence[tuple[str, ...]]  # of rows, without empty cells, or what they begin with
+Labels = Sequence[tuple[str, ...]]  # of rows, without empty cells, or only their first cells
 # record -> which of its rows
 RESULTS: Mapping[str, Labels] = {
     "table-4.4.ptb.cpu": (("HLBL", "T1", "RANDOM"), ("HLBL", "T7", "ADAPTIVE(0.4) ×4"), ("LBL",), ("Int. KN6",)),
@@ -32,7 +32,7 @@ RATINGS: Mapping[str, Labels] = {
 RANKING = "ranking.ml-1m.cpu"
 PUBLISHED = ("perplexity", "some", "valid")  # columns of published figures, the first that a row has
 MIXED = "fitted"  # the column of a mixture whose weights are fitted
-# of data, in short
+# short names of data sets
 NAMES = {"ptb": "Penn Treebank", "holmes": "novels", "ml-1m": "MovieLens 1M", "20news": "20 Newsgroups"}
 
 
@@ -41,10 +41,10 @@ def lines(folder: Path, chosen: Mapping[str, Labels], link: str, *, mixed: bool 
 
     Args:
         folder: of the records; those that are not there are left out.
-        chosen: record -> the labels of its rows; those that are not there are left out, and of those that begin with a
-            label, such as the sizes of a model, the one that validation chooses is shown.
+        chosen: record -> the labels of its rows; missing rows are left out, and of rows that begin with the same label,
+            such as the sizes of a model, only the one that validation chooses is shown.
         link: the folder of the records as seen from the page.
-        mixed: show what a mixture with the record's n-gram model reaches.
+        mixed: whether to show the mixture with the record's n-gram model, too.
     """
     heads = ["model", "data", "test"] + ["mixture"] * mixed + ["published", "record"]
     found = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]

@@ -79,7 +79,7 @@ def render(path: Path, folder: Path, tables: Mapping[str, Table], claims: Path |
 
 
 def _resampled(tables: Mapping[str, Table], sections: Iterable[Section]) -> str:
-    """Say what the bootstrap of tables, and of records of them, is over: one thing or another."""
+    """Name the units that the bootstraps of tables, and of records of them, are over."""
     recorded = [row["resampled"] for one in sections for row in one.result["rows"] if "resampled" in row]
     return " or ".join(dict.fromkeys([*(table.units for table in tables.values()), *recorded]))
 
@@ -98,7 +98,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def embedded(picture: Path) -> str:
-    """Return a PNG as an address that holds it."""
+    """Return a PNG as a data URL."""
     return f"data:image/png;base64,{b64encode(picture.read_bytes()).decode('ascii')}"
 
 
@@ -112,6 +112,6 @@ def linked(text: str) -> "Markup":
 
 
 def size(picture: Path) -> tuple[int, int]:
-    """Return the width and height of a PNG, which is laid out before it is decoded."""
+    """Return the width and height of a PNG, so that it can be laid out before it is decoded."""
     width, height = struct.unpack(">II", picture.read_bytes()[16:24])  # of its first part, after the signature
     return width, height

@@ -1,4 +1,4 @@
-"""The maps of tables to commands and recorded results, of the folder of records and of docs/, and a list of models."""
+"""Maps of tables to commands and recorded results, for the folder of records and for docs/, and a list of models."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,16 +12,16 @@ from benchmarks.speed import page
 from jaxfit.errors import UserError
 from jaxfit.registry import Record
 
-# columns by which tables are summed up, the first that a table has: the measure, and digits after the point
+# columns that sum up a table, by the first one that it has: the measure, and digits after the point
 BEST = {"perplexity": ("test perplexity", 1), "test": ("test RMSE", 4), "accuracy": ("right answers, %", 1)}
-# of each model of a record, epoch by epoch: what is measured on validation as on the test, by which rows are chosen
+# metrics of a record's models, epoch by epoch, that validation and test share; rows are chosen by them
 VALIDATION = ("validation_perplexity", "validation_document_perplexity", "validation_rmse")
 RESULTS, MODELS = "results", "models"  # places of pages that are written here
 HEADING = "# Recorded results"  # begins the map of a folder of records
 
 
 def write(folder: Path, tables: Mapping[str, Table]) -> Path:
-    """Write `README.md` into the folder of records; returns its path.
+    """Write `README.md` into the folder of records, and return its path.
 
     Raises:
         UserError: there is another `README.md`.
@@ -71,7 +71,7 @@ def fill(text: str, place: str, lines: Iterable[str]) -> str:
 
 
 def noted(lines: Iterable[str], page: str) -> list[str]:
-    """Return lines of a table, and below it what its daggers mean.
+    """Return lines of a table, and below it a note on its daggers, if it has any.
 
     Args:
         page: docs/fidelity.md as seen from the page.
@@ -109,7 +109,7 @@ def results_map(folder: Path, tables: Mapping[str, Table], link: str) -> list[st
 
 
 def _speeds(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the pages of speed of a folder of records: what they are of, the page, and the command's options."""
+    """Yield the pages of speed in a folder of records: name, page, and the command's options."""
     pages = ("speed", page.PAGE, "--peers"), ("speed on a GPU", f"{speed_record.GPU}/{page.PAGE}", "--quick --peers")
     yield from (found for found in pages if (folder / found[1]).is_file())
 
@@ -135,7 +135,7 @@ def chosen(result: dict[str, Any]) -> tuple[dict[str, Any], str] | None:
 
 
 def figure(row: dict[str, Any], column: str, digits: int) -> str:
-    """Write a cell's mean with its margin, and what the margin is where it is no interval, or too narrow."""
+    """Write a cell's mean ± its margin, marked if that is a standard deviation or too narrow an interval."""
     cell = row["cells"][column]
     margin = markdown.margin(cell)
     former = row.get("resampled") == markdown.FORMER
@@ -145,7 +145,7 @@ def figure(row: dict[str, Any], column: str, digits: int) -> str:
 
 
 def validation(row: dict[str, Any], models: dict[str, Any]) -> float | None:
-    """Return the validation score of a row: its column's, or that of its models at their best epoch, over seeds.
+    """Return the validation score of a row: its column's, or its models' mean at their best epochs, over seeds.
 
     None for models without epochs, such as n-grams and biases, and for those that validation measures in another way.
     """

@@ -1,4 +1,4 @@
-"""What the page of all results says of all records: what is recorded and what is not yet, and every verdict."""
+"""Overviews on the page of all results: what is recorded and what is not yet, and every verdict."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from benchmarks.report import fidelity, maps
 from benchmarks.report.grid import Anchors, Cell, Grid, Link
 from benchmarks.report.sections import COMPARED, Section
 
-TESTS = "tiny"  # a scale of which nothing is recorded: it is for the tests
+TESTS = "tiny"  # a scale for the tests, which is never recorded
 MISSING = "not yet"
 ANY = "any scale"
 
@@ -65,9 +65,9 @@ def _recipe(section: Section) -> str:
 
 
 def missing(sections: Iterable[Section], tables: Mapping[str, Table], anchors: Anchors) -> list[Grid]:
-    """Say of each table on which data and at which scale it is recorded, and where not yet.
+    """Say for each table on which data and at which scales it is recorded, and where not yet.
 
-    A grid for each sort of data. Its columns are each scale with its own data set, then all data sets that are
+    There is a grid for each sort of data. Its columns are each scale with its own data set, then all data sets that are
     recorded at a scale, then those of which nothing is recorded at any.
     """
     known = [(section.result, Link(_recipe(section), f"#{section.anchor}")) for section in sections]

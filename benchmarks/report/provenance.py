@@ -17,10 +17,10 @@ COMMIT = 12  # digits that are shown; the record has all
 
 
 def facts(result: dict[str, Any], thesis_data: str) -> list[tuple[str, str]]:
-    """Say of what data the figures are, and which command made them.
+    """Describe the data of the figures, and the command that made them.
 
     Args:
-        thesis_data: what the thesis' figures are of.
+        thesis_data: the data of the thesis' figures.
     """
     data, over = result["data"], markdown.units(result["rows"])
     seeds = sorted({len(row["seeds"]) for row in result["rows"]})
@@ -66,7 +66,7 @@ def rows(result: dict[str, Any], anchor: str) -> Grid:
 
 
 def models(result: dict[str, Any], anchor: str) -> Grid:
-    """List the models, those in one line that differ in nothing but the seed."""
+    """List the models; those that differ only in their seeds share a line."""
     where = {name: row["environment"] for row in reversed(result["rows"]) for name in row["models"]}
     alike: dict[str, list[dict[str, Any]]] = {}
     for name, model in result["models"].items():
@@ -81,7 +81,7 @@ def models(result: dict[str, Any], anchor: str) -> Grid:
 
 
 def _models(each: list[dict[str, Any]]) -> list[Cell]:
-    """Return the cells of models that differ in nothing but the seed."""
+    """Return the cells of models that differ only in their seeds."""
     first = each[0]
     kind = next((key for key in first if key.startswith(VALIDATION) and first[key]), None)
     passes = [] if kind is None else [len(model[kind]) for model in each]

@@ -1,4 +1,4 @@
-"""What the page of all results shows of one recorded table: its figures, its verdicts, its picture."""
+"""A recorded table on the page of all results: its figures, its verdicts, its picture."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ class Verdict(NamedTuple):
 
     anchor: str
     found: dict[str, Any]
-    said: str  # of seeds and of validation
+    said: str  # remarks on seeds and validation
     comparisons: Grid
 
 
@@ -28,8 +28,8 @@ class Section(NamedTuple):
     anchor: str
     path: Path
     result: dict[str, Any]
-    absent: list[str]  # rows that the table has by now and the record lacks
-    state: str  # what is said of it after its name
+    absent: list[str]  # rows that the table has now and the record lacks
+    state: str  # remark after its name
     measured: Grid
     verdicts: list[Verdict] | None  # None: the claims are not judged
     picture: Path | None
@@ -107,9 +107,9 @@ def _comparisons(judged: dict[str, Any]) -> Grid:
 
 
 def _bars(comparisons: list[dict[str, Any]]) -> Iterator[Bar | None]:
-    """Yield each comparison's interval, all on one scale, which the intervals and the ends of what is claimed span.
+    """Yield each comparison's interval, all on one scale, which spans the intervals and the claimed ranges.
 
-    Yields None where a figure or an end of its interval is not finite.
+    Yield None where a figure or an end of its interval is not finite.
     """
     ends = [end for one in comparisons for end in (*one["interval"], *one["claimed"]) if end is not None]
     if not ends:

@@ -1,4 +1,4 @@
-"""What the page of all results shows of the records of speed: figures by name, with their curves."""
+"""Records of speed on the page of all results: figures by name, with their curves."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from benchmarks.workloads import lowering, scorecard
 from jaxfit.devices.cores import NPROC
 
 RECORDS = {"speed": page.ABOUT, "suite": scorecard.ABOUT}  # files, and what their figures are
-SAME, PADDING, MOST = ("data", "options", "batch size"), "padding ratio", 1.05  # in settings, of speeds that compare
+SAME, PADDING, MOST = ("data", "options", "batch size"), "padding ratio", 1.05  # in the settings of comparable speeds
 LOWERED = "lower.*.json"  # files of programs for devices that were not there
 
 
@@ -34,7 +34,7 @@ class Speeds(NamedTuple):
 
     Attributes:
         anchor, title: of the section.
-        folder: of the records, in that of all: empty, or ending in a slash.
+        folder: of these records, relative to that of all: empty, or ending in a slash.
         paths: of the records.
         about: what their figures are.
         summary: a table of all names, where there is one.
@@ -53,7 +53,7 @@ class Speeds(NamedTuple):
 
 
 def places(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield what a folder has recorded of speed: of models, of workloads, of programs for absent devices."""
+    """Yield path and content of the records of speed in a folder: of models, workloads, programs for absent devices."""
     for each in (folder, folder / speed_record.GPU):
         if (models := speed_record.read(each))["figures"]:
             yield each / page.PAGE, models
@@ -81,7 +81,7 @@ def speeds(path: Path, result: Mapping[str, Any], anchors: Anchors) -> Speeds:
 def by_device(folder: Path) -> list[str]:
     """Return the lines of a table: how fast each model trains on a CPU and on a GPU, as recorded, and the ratio.
 
-    Where the two are of other data, options or padding, that is said in place of the ratio.
+    If the two differ in data, options or padding, that is said in place of the ratio.
     """
     rows: dict[str, dict[str, Any]] = {}
     settings: dict[str, Mapping[str, Any]] = {}  # on a CPU
@@ -107,7 +107,7 @@ def by_device(folder: Path) -> list[str]:
 
 
 def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Say what two settings that do not compare differ in, of what both have; nothing where they do compare."""
+    """Say in what, of all that both have, two settings differ that are not comparable; "" if they are."""
     found = [key for key in SAME if key in one and key in other and one[key] != other[key]]
     padding = sorted(setting.get(PADDING) or 1.0 for setting in (one, other))
     found += [PADDING] if padding[1] > MOST * padding[0] else []
@@ -142,7 +142,7 @@ def _grid(title: str, rows: Mapping[str, Mapping[str, Any]], anchor: str) -> Gri
 
 
 def _value(figure: Any) -> float | None:
-    """Return the number of a figure: of samples the median, infinite where a target was missed."""
+    """Return the number of a figure: the median of samples, infinite where a target was missed."""
     match figure:
         case {"median": None}:
             return float("inf")

@@ -25,9 +25,9 @@ class Seconds(NamedTuple):
     Attributes:
         start: the interpreter's, and imports.
         reading: the ratings, from a file.
-        preparation: of data and model, without compilation, of which there is none before a model is built.
+        preparation: of data and model; compilation, which begins when a model is built, is not included.
         training: without compilation.
-        compilation: tracing, lowering, compiling or reading what was compiled.
+        compilation: tracing, lowering, compiling or reading from the cache.
         total: all, to the trained model.
     """
 
@@ -85,7 +85,7 @@ def measure(program: str, model: str, data: Path, options: dict[str, Any], cache
 
 
 def train(name: str, model: str, path: str, options: dict[str, Any], *, began: float) -> Seconds:
-    """Train as `measure` asks, in a process that began at this time."""
+    """Train with the arguments of `measure`, in a process that began at this time, in seconds since 1970."""
     program = _program(name, model)
     imported = time.time()
     data = _read(path)

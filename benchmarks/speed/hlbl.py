@@ -1,4 +1,4 @@
-"""How fast the hierarchical model trains, by the number of words and by the length of their codes.
+"""Training speed of the hierarchical model, by the number of words and by the length of their codes.
 
 It is compared with the flat model, and with bare reading and writing of rows; all in alternating rounds.
 """
@@ -53,7 +53,7 @@ def tree_like_t7(num_words: int) -> Tree:
 
 
 def training(tree: Tree, corpus: Corpus) -> tuple[Callable[[], float], dict[str, Any]]:
-    """Prepare steps of SGD in the engine's compiled loop, in words per second, and what is known beforehand."""
+    """Return a function that measures words per second of SGD in the engine's compiled loop, and the tree's figures."""
     counts = corpus.word_counts()
     config = hlbl.Config(num_words=tree.num_words, num_nodes=len(tree.children))
     made = trainer("hlbl", corpus, RECIPE, {}, by_visits(tree, counts, config.num_hot))
@@ -101,9 +101,10 @@ def tree_of_mean_depth(depth: float, counts: np.ndarray) -> Tree:
 
 
 def bare_loop(tree: Tree, ids: np.ndarray) -> Callable[[], float]:
-    """Read and write back, a minibatch at a time, the rows that words need, and do nothing else: words/s.
+    """Return a function that measures words/s of a loop that only reads and writes back the rows that words need.
 
-    The context's rows of one table, and DEPTH of another for each word, drawn like the decisions of the text's words.
+    These are the context's rows of one table, and DEPTH rows of another for each word, drawn like the decisions of the
+    text's words; a minibatch is read before it is written.
     """
     config = hlbl.Config(num_words=tree.num_words, num_nodes=len(tree.children))
     count = visits(tree, np.bincount(ids, minlength=tree.num_words))
@@ -138,9 +139,9 @@ def bare_loop(tree: Tree, ids: np.ndarray) -> Callable[[], float]:
 def measure() -> Figures:
     """Measure HLBL training (100 features, context 5, batches of 1000) in words per second.
 
-    At 18,000 words with trees like the thesis' T1 and T7 (Table 4.3), and of codes of 20 decisions, compared with LBL.
-    Then with codes of 20 decisions for all of 10,000, 100,000 and 1,000,000 words, compared with a loop that only reads
-    and writes as many rows of tables of the same sizes, drawn like the decisions.
+    First, 18,000 words with trees like the thesis' T1 and T7 (Table 4.3) and with codes of 20 decisions, beside the
+    LBL. Then 10,000, 100,000 and 1,000,000 words, all with codes of 20 decisions, beside a loop that only reads and
+    writes as many rows of tables of the same sizes, drawn like the decisions.
     """
     corpus = speed_text(WORDS, EVENTS)
     by_code = {

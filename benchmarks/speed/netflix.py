@@ -13,18 +13,18 @@ from benchmarks.speed import time_to_error
 from benchmarks.speed.throughput import MEGA, MEMORY, Figures
 from jaxcf.data.synthetic import NETFLIX, NETFLIX_SHARES, Planted, planted
 
-MODELS: dict[str, dict[str, Any]] = {  # steps of as many users or ratings as serve so much data
+MODELS: dict[str, dict[str, Any]] = {  # minibatches of a size that suits so much data
     "pmf": {"num_features": 10, "batch_size": 2000},
     "rbm": {"num_hidden": 100, "batch_size": 50},
 }
-ROUNDS = 5  # of passes, of which the RBM's take minutes
+ROUNDS = 5  # of a pass, which takes the RBM minutes
 
 
 def measure(model: str, shape: Planted = NETFLIX) -> Figures:
-    """Measure seconds of a pass, shuffling included and apart, and the most memory in use.
+    """Measure the seconds of a pass, those of shuffling in it, and peak memory.
 
-    PMF shuffles groups of ratings, which it lays out before the first pass: those seconds are apart. Drawing the
-    ratings takes a minute or two, which is not counted, but is held in memory.
+    PMF shuffles groups of ratings, which it lays out before the first pass; these seconds are shown apart. Drawing the
+    ratings takes a minute or two, which is not counted; they stay in memory.
     """
     setting = MODELS[model]
     counted = restart_peak()

@@ -1,4 +1,4 @@
-"""How fast a model trains with each output layer, by the number of words: what a word costs as the vocabulary grows."""
+"""Training speed of a model with each output layer, by the number of words in the vocabulary."""
 
 from typing import Any
 
@@ -31,8 +31,8 @@ LIMITS = f"{limits.LIMITS} in the rounds of these"
 def measure() -> Figures:
     """Measure training steps of the LBL by SGD (100 features, context 5, batches of 1000) in words per second.
 
-    Of every output layer and vocabulary, in alternating rounds. Classes are as many as the root of the number of words,
-    the tree is a Huffman tree, noise is of 25 words.
+    All output layers and vocabularies are measured in alternating rounds. There are as many classes as the square root
+    of the number of words, the tree is a Huffman tree, and noise is 25 words.
     """
     recipe = lbl.RECIPES["thesis"][0]
     assert recipe.batch_size == BATCH

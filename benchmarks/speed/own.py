@@ -19,7 +19,7 @@ NAME = "jaxcf"
 
 
 class Searched(NamedTuple):
-    """What is searched of a model, around its tuned recipe, and the option that is its rank."""
+    """The space that is searched around a model's tuned recipe, and the option that is its rank."""
 
     space: Space
     rank: str = "num_features"

@@ -52,7 +52,7 @@ def sections(result: Mapping[str, Any]) -> list[str]:
 
 
 def table(heads: list[str], *rows: list[str]) -> list[str]:
-    """Write the lines of a table, with figures to the right."""
+    """Write the lines of a table, with figures aligned to the right."""
     return [_line(heads), "|---|" + "--:|" * (len(heads) - 1), *map(_line, rows)]
 
 
@@ -79,7 +79,7 @@ def cells(table: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
 
 
 def in_words(value: Any) -> str:
-    """Write a figure; of samples, the median and the quartiles, which are None where a target was missed."""
+    """Write a figure; for samples, the median and the quartiles, which are None where a target was missed."""
     match value:
         case {"median": None, "quartiles": [None, None]}:
             return "missed"
@@ -96,7 +96,7 @@ def in_words(value: Any) -> str:
 
 
 def draw(curve: Mapping[str, Any], title: str, path: Path) -> None:
-    """Draw the lines of a curve; `log` asks for a logarithmic x axis."""
+    """Draw the lines of a curve; its `log` and `log y` ask for logarithmic x and y axes."""
     with figure.panels(path, title, figsize=(7, 4.5)) as ax:
         for number, (contender, points) in enumerate(curve["lines"].items()):
             ax.plot(*zip(*points, strict=True), figure.STYLES[number % len(figure.STYLES)], label=contender)

@@ -54,7 +54,7 @@ def our_steps(name: str, recipe: Recipe, corpus: Corpus) -> Callable[[], float]:
 
 
 def torch_steps(name: str, recipe: Recipe, corpus: Corpus, compiled: bool) -> Callable[[], float]:
-    """Return a function that takes as many steps, likewise one minibatch after the other, in PyTorch."""
+    """Return a function that takes as many steps in PyTorch, likewise minibatch by minibatch: words per second."""
     from benchmarks.speed.peers.torch_step import wait
 
     peer, model = import_module(f"benchmarks.speed.peers.{CASES[name].peer}"), registry.get(name)
@@ -75,7 +75,7 @@ def torch_steps(name: str, recipe: Recipe, corpus: Corpus, compiled: bool) -> Ca
 
 
 def _make_ready() -> str | None:
-    """Let PyTorch use all cores, and full float32 as ours do; return why it cannot be compared, or None."""
+    """Let PyTorch use all cores, and full float32 like ours; return why it cannot be compared, or None."""
     if (absent := missing("torch")) is not None:
         return absent
     import torch
@@ -89,7 +89,7 @@ def _make_ready() -> str | None:
     return None if ours == theirs else f"it would train on the {theirs.upper()}"
 
 
-# of minibatch i, what is read and the next words; the number of minibatches, and of the words of each
+# i -> what minibatch i reads, and its next words; the number of minibatches; the number of words in each
 Minibatches = tuple[Callable[[int], tuple[np.ndarray, np.ndarray]], int, int]
 
 

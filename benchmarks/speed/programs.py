@@ -25,11 +25,11 @@ class Program(NamedTuple):
     predictions are of pairs, as indices of users and items, in stars; they are not timed.
 
     Attributes:
-        package: what is imported first.
-        prepare: what `start` makes without options is the model as the program's documentation has it.
-        space: the options that are searched, and where.
+        package: the module that is imported first.
+        prepare: makes `start` from data; without options, `start` makes the model of the program's documentation.
+        space: the options that are searched, and their ranges.
         rank, passes, seed: the names of the options for the size of vectors or number of hidden units (in `space`,
-            too), the number of passes over the ratings, and the seed; None where the program is run without.
+            too), the number of passes over the ratings, and the seed; None if the program is run without a seed.
         by_gradients: whether a pass is one of stochastic gradients.
     """
 
@@ -43,7 +43,7 @@ class Program(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """One training: seconds of preparation and of training, both without compilation, of that, and the RMSE."""
+    """One training: seconds of preparation and of training, both without compilation; of compilation; and the RMSE."""
 
     preparation: float
     training: float
@@ -77,7 +77,7 @@ _listening = False
 
 
 def compilations() -> list[tuple[float, float]]:
-    """Return a list that grows by the begin and end of what JAX traces, lowers, compiles or reads from its cache."""
+    """Return a list to which begin and end of all tracing, lowering, compiling and reading of the cache are added."""
     global _listening
     if "jax" in sys.modules and not _listening:
         import jax

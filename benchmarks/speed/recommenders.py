@@ -1,4 +1,4 @@
-"""How fast PMF, conditional PMF and the RBM train: to given test errors, and over the ratings once.
+"""Training speed of PMF, conditional PMF and the RBM: to given test errors, and of a pass over the ratings.
 
 PMF is compared with other factorizers; no other program that we know of trains the other two models.
 """

@@ -32,7 +32,7 @@ from jaxfit.devices.cores import NPROC, chosen_threads, use_threads
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
 
-# measured against other programs, if asked to; and against bare loops, or each other
+# measured beside other programs if asked to; the names in ALONE, beside bare loops or each other
 PEERED: dict[str, Callable[[bool], Figures]] = {
     **{name: partial(plain_steps.measure, name) for name in plain_steps.CASES},
     **{name: partial(recommenders.measure, name) for name in recommenders.CASES},
@@ -47,7 +47,7 @@ ALONE: dict[str, Callable[[], Figures]] = {
     **{name: partial(netflix.measure, model) for name, model in NETFLIX.items()},
 }
 LONG = tuple(NETFLIX)  # many minutes: only when one is named
-LONG_COMPARISONS = (*recommenders.CASES, *topics.CASES, "hlbl")  # of which quick runs measure the training alone
+LONG_COMPARISONS = (*recommenders.CASES, *topics.CASES, "hlbl")  # quick runs measure only their training
 SCALE = "cpu"  # of the models
 
 
@@ -63,20 +63,20 @@ def usual() -> list[str]:
 
 @full_precision()
 def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[str, Any]:
-    """Measure, and record each name in `speed.NAME.json`, and all that is recorded in `speed.md`.
+    """Measure speeds; record each name in `speed.NAME.json`, and show all records in `speed.md`.
 
     Args:
-        chosen: what is measured.
-        peers: measure other programs, too.
+        chosen: the names to measure.
+        peers: whether to measure other programs, too.
         out: the folder of the records; a GPU's go to a subfolder if these are the project's own.
-        quick: measure fewer and shorter rounds, with programs of the persistent compilation cache; what takes long is
-            left out: the time until the first step, and the comparisons of LONG_COMPARISONS.
+        quick: whether to measure fewer and shorter rounds, with the persistent compilation cache, and to leave out what
+            takes long: the time until the first step, and the comparisons of LONG_COMPARISONS.
 
     Returns:
-        The benchmark's version, and of each chosen name figures and environment.
+        The benchmark's version, and the figures and environment of each chosen name.
 
     Raises:
-        UserError: no speed is measured of a name, or the records cannot be written, or not be read.
+        UserError: a name is not one of `names`, or records cannot be written or read.
     """
     for name in chosen:
         if name not in names():
@@ -88,11 +88,11 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
         else:
             _measure_aside(single, peers, out, quick)
             here = [name for name in chosen if name not in single]
-    # only now: to ask for the device starts JAX, whose number of threads stays
+    # only now: asking for the device starts JAX, which fixes its number of threads
     if out == record.RESULTS and jax.default_backend() == "gpu":
         out /= speed_record.GPU
     record.make_folder(out)
-    speed_record.read(out)  # what is no record is said now: after each measurement, all are read
+    speed_record.read(out)  # an invalid record is an error now: after each measurement, all are read
     begun: dict[str, Figures] = {}
     with timing.quick() if quick else nullcontext(), nullcontext() if quick else compilation.cold():
         for name, figures in _measured(here, peers, quick):
@@ -105,7 +105,7 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
 
 
 def _measure_aside(chosen: list[str], peers: bool, out: Path, quick: bool) -> None:
-    """Measure in a process with one thread: threads belong to a process, and each name has its own in any company."""
+    """Measure in a process with one thread, as the number of threads is fixed for a process."""
     options = ["--out", str(out), *["--peers"] * peers, *["--quick"] * quick]
     command = [sys.executable, "-m", "benchmarks", "speed", *chosen, *options]
     if status := subprocess.run(command, env={**os.environ, NPROC: "1"}, stdout=subprocess.DEVNULL).returncode:

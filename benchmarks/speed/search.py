@@ -1,8 +1,8 @@
 """Random search for the settings with which a program trains fastest to given errors, with the same budget for all.
 
 Settings are drawn in batches, and a batch is halved again and again (successive halving, Jamieson and Talwalkar 2016):
-all are trained for a few passes, the better half anew for twice as many, as few programs tell errors by pass, and so
-on. Those that reached the lowest error asked for need no more passes. After a batch, the space is widened where a
+all are trained for a few passes, the better half anew for twice as many, since few programs report errors by pass, and
+so on. Those that reached the lowest error asked for need no more passes. After a batch, the space is widened where a
 setting that would be chosen lies near its edge; after the last, the best setting that missed an error is given more
 passes while they help. Only validation errors are seen here.
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 BATCHES, BATCH = 3, 8  # settings: their product is the budget of every program
 PASSES = (4, 8, 16, 32)  # of a whole batch, of at most a half, a quarter, an eighth of it
-PASS = "passes"  # as it is called among what lies on an edge
+PASS = "passes"  # its name among the settings on an edge
 LONGEST = 20.0  # seconds: no training is begun that, by the one before, would take longer
 EDGE = 0.2  # of a range, in its logarithm: what is nearer to an end than that …
 WIDER = 3.0  # … has this end moved by this factor
@@ -27,7 +27,9 @@ SEED = 1
 class Range:
     """Numbers between two positive ones, drawn uniformly in their logarithm.
 
-    ratio: only low, low * ratio, low * ratio², … are drawn, as whole numbers; None: all.
+    Attributes:
+        low, high: the two numbers.
+        ratio: only low, low * ratio, low * ratio², … are drawn, as integers; None: all numbers.
     """
 
     low: float
@@ -35,7 +37,7 @@ class Range:
     ratio: int | None = None
 
     def draw(self, random: np.random.Generator) -> float:
-        """Draw a number, with three digits."""
+        """Draw a number; without a ratio, it has three significant digits."""
         if self.ratio is not None:
             return int(self.low * self.ratio ** random.integers(round(math.log(self.high / self.low, self.ratio)) + 1))
         return float(f"{math.exp(random.uniform(math.log(self.low), math.log(self.high))):.3g}")
@@ -55,7 +57,7 @@ class Range:
 
 FEATURES = Range(8, 32, 2)  # of a factorization
 
-# by the name of a setting; a tuple: one of its values, in no order
+# name of a setting -> its range, or a tuple of its possible values, in no order
 Space = Mapping[str, Range | tuple[Any, ...]]
 
 
@@ -80,16 +82,17 @@ class Found(NamedTuple):
     last: Space
 
     def lowest(self) -> Tried:
-        """Return the training of the lowest error."""
+        """Return the training with the lowest error."""
         return min(self.tried, key=lambda each: each.error)
 
     def on_edge(self, best: Tried, error: float) -> list[str]:
-        """Return the names of what lies near an end of its last range: values beyond might be better.
+        """Return the names of settings near an end of their last range, beyond which values might be better.
 
-        Passes are on the edge where more might reach the error.
+        Passes are on the edge if more might reach the error.
 
         Args:
-            best: what was chosen for an error, or came closest to it.
+            best: the training that was chosen for an error, or came closest to it.
+            error: the validation error to reach.
         """
         ranges = {name: side for name, side in self.last.items() if isinstance(side, Range)}
         found = [name for name, side in ranges.items() if side.widened([best.setting[name]]) != side]
@@ -97,7 +100,7 @@ class Found(NamedTuple):
         return [*found, *([PASS] if best.error > error and best.passes == max(alike) else [])]
 
     def in_words(self) -> str:
-        """Say what was tried, as a record does."""
+        """Say what was tried, in the words of a record."""
         ranges = [
             f"{name} {' or '.join(map(str, side)) if isinstance(side, tuple) else side}"
             + (f", widened to {self.last[name]}" if self.last[name] != side else "")
@@ -124,9 +127,11 @@ def _rounded(error: float) -> float | None:
 
 
 def search(attempt: Try, space: Space, errors: Sequence[float]) -> Found:
-    """Try BATCHES of BATCH settings each.
+    """Try BATCHES batches of BATCH settings each.
 
     Args:
+        attempt: trains with a setting for a number of passes.
+        space: ranges of the settings at first.
         errors: the validation errors to reach.
     """
     random, first, tried = np.random.default_rng(SEED), space, list[Tried]()
@@ -188,7 +193,7 @@ def _prolonged(attempt: Try, best: Tried, error: float) -> list[Tried]:
 
 
 def _candidates(tried: Sequence[Tried], errors: Sequence[float]) -> list[Tried]:
-    """Return what would be chosen for each error; for one that none reached, the training of the lowest error."""
+    """Return the training chosen for each error; for an error that none reached, the one with the lowest error."""
     best = min(tried, key=lambda each: each.error)
     return [shortest(tried, error) or best for error in errors]
 

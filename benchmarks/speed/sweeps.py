@@ -53,7 +53,7 @@ def our_sweeps(name: str, solver: str, data: Dataset, size: int) -> Callable[[],
 
 
 def their_sweeps(data: Dataset, size: int, exact: bool) -> Callable[[], float]:
-    """Return a function that does the same by implicit, by conjugate gradients or exactly."""
+    """Return a function that does the same with the package `implicit`, by conjugate gradients or exactly."""
     problem = Problem(data.train, data.catalogue.num_users, data.catalogue.num_items, size, 0)
 
     def rate() -> float:

@@ -1,4 +1,4 @@
-"""How fast any model trains that the engine fits: events per second, limits, compilation, memory; all by one path."""
+"""Training speed of every model that the engine fits: events per second, limits, compilation, memory."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -20,8 +20,8 @@ from jaxfit.trainer import Trainer
 START, MEMORY, TRAINING = "until the first step", "peak memory", "training"
 LIMITS_THEN = f"{limits.LIMITS} in the rounds of first steps"
 MEGA = "MB"
-# Of a name: its "setting", "tables" and "curves", as `benchmarks.speed.page` shows them; "limits": by a table's title,
-# that of the table of limits that were measured in its rounds, if not limits.LIMITS; "search": see `recommenders`.
+# Figures of a name: its "setting", "tables" and "curves", as `benchmarks.speed.page` shows them; "limits": title of a
+# table -> title of the table of limits measured in its rounds, if not limits.LIMITS; "search": see `recommenders`.
 Figures = dict[str, Any]
 
 
@@ -30,11 +30,11 @@ def measure(stores: Mapping[str, Store], compile_anew: bool = True) -> dict[str,
 
     Args:
         stores: a store for each model, by the model's name; the model has the size that is usual at the store's scale.
-        compile_anew: compile without the persistent cache, and measure until the first step.
+        compile_anew: whether to compile without the persistent cache, and to measure the time until the first step.
 
     Returns:
-        For each model: words or ratings per second of an epoch without validation, and which share that is of the
-        limits by the model's formula; seconds until the first step; the most memory in use, by phase.
+        For each model: words or ratings per second of an epoch without validation, and its share of the limits, by the
+        model's formula; seconds until the first step; peak memory by phase.
     """
     trainers, figures = {}, {}
     for name, store in stores.items():
@@ -92,7 +92,7 @@ def _prepared(name: str, store: Store, compile_anew: bool) -> tuple[Trainer, Fig
 
 
 def _options(store: Store, spec: Any) -> list[str]:
-    """List a model's options that are not zero, whether others leave them unused or not, and its optimizer."""
+    """List a model's options that are not zero, even those that other options make unused, and its optimizer."""
     identity, known = store.identity(spec), fields(store.registered.get(spec.model).config)
     usual = {field.name: field.default for field in known if field.default is not MISSING}
     options = {**usual, **identity["config"], "optimizer": identity["recipe"]["optimizer"]}
@@ -125,7 +125,7 @@ def _starts(trainers: Mapping[str, Trainer]) -> tuple[dict[str, dict[str, dict[s
 
 
 def _training(rates: Mapping[str, list[float]], name: str, trainer: Trainer, store: Store) -> dict[str, Any]:
-    """Give a model's rates, and their shares of the limits that were measured in the same rounds."""
+    """Return a model's rates, and their shares of the limits that were measured in the same rounds."""
     row: dict[str, Any] = {f"{store.event(name)}/s": quartiles(rates[name])}
     takes = limits.cost(store.registered.get(name), trainer)
     if takes is None:
@@ -143,5 +143,5 @@ def _training(rates: Mapping[str, list[float]], name: str, trainer: Trainer, sto
 
 
 def share(rates: Mapping[str, list[float]], name: str, limit: str, work: float) -> dict[str, Any]:
-    """Return the share of a limit that a rate uses, where an event takes so much work, round by round."""
+    """Return the share of a limit that a rate uses, round by round, if an event takes `work`."""
     return quartiles(np.asarray(rates[name]) * work / np.asarray(rates[limit]))

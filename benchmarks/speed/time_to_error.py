@@ -1,4 +1,4 @@
-"""How long programs train to given errors: settings searched by validation ratings, times taken on test ratings."""
+"""Training times of programs to given errors: settings are searched by validation ratings, errors are of the test."""
 
 import math
 import tempfile
@@ -30,7 +30,7 @@ from jaxfit.trainer import Trainer
 ROUNDS = timing.ROUNDS  # each of other seeds than the one before
 SHIPPED = 2  # every so many rounds, programs are also trained as shipped, which for some takes long
 MOST_PASSES = 10_000  # of a peer, to fill a window of time
-MARGIN = 0.002  # stars: validation must be lower than the error by so much, for the test, of other ratings, to reach it
+MARGIN = 0.002  # stars by which validation must be below the error, so that the test, of other ratings, reaches it
 TRAINING, PREPARED, WARM, COLD = TIMES = (
     "s of training", "s of preparation, compilation and training, cold cache", "s from process start, warm cache",
     "s from process start, cold cache",
@@ -42,7 +42,7 @@ class Problem(NamedTuple):
 
     Attributes:
         data: split ratings.
-        about: what they are.
+        about: description of the ratings.
         errors: the test errors to reach, in stars, of predictions clipped to the scale.
     """
 
@@ -57,7 +57,7 @@ class Contender(NamedTuple):
     program: Program
     start: Start
     found: Found
-    chosen: dict[float, Tried]  # by the error to reach; none that validation did not reach
+    chosen: dict[float, Tried]  # by the error to reach; without those that validation did not reach
 
     def options(self, passes: int, seed: int, setting: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of a training."""
@@ -65,9 +65,9 @@ class Contender(NamedTuple):
 
 
 def problem(errors: tuple[float, ...]) -> Problem:
-    """Load MovieLens 1M; where it is not, draw as many ratings, with errors relative to what is known of them.
+    """Load MovieLens 1M; without it, draw as many ratings, with errors relative to that of the true model.
 
-    The same split for all: a tenth for the test, a twentieth of the rest for validation.
+    All programs have the same split: a tenth for the test, a twentieth of the rest for validation.
     """
     found = speed_ratings().data
     if found.name == "planted":
@@ -80,13 +80,13 @@ def planted_problem(drawn: Dataset, shape: Planted) -> Problem:
     valid, truth = drawn.valid, true_model(jax.random.key(0), shape)
     known = evaluate(truth.predict(valid.user, valid.item), valid.stars, drawn.catalogue.scale).rmse
     about = f"{drawn.note}, {len(drawn.train.user):,} training ratings"
-    # 6 % and 3 % above what ridge regressions reach that are given half of the true parameters: at this shape, 1.5 %
-    # above the true model
+    # 6 % and 3 % above the error of ridge regressions that are given half of the true parameters, which at this shape
+    # is 1.5 % above that of the true model
     return Problem(drawn, about, tuple(round(share * known, 3) for share in (1.076, 1.046)))
 
 
 def trainer(model: str, data: Dataset, setting: Mapping[str, Any]) -> Trainer:
-    """Return the training of a model by its tuned recipe with this changed, at its first step."""
+    """Return a trainer of a model, before its first step, by its tuned recipe with these changes."""
     recipe, config = changed(*store.configured(model, "tuned"), setting.items())
     assert recipe is not None
     return store.trainer(model, data, recipe, config)
@@ -101,7 +101,7 @@ def options(program: Program, passes: int, seed: int, setting: Mapping[str, Any]
 def searched(program: Program, start: Start, problem: Problem) -> Contender:
     """Search a program's settings, and choose for each error the shortest training whose validation reached it.
 
-    With that setting, as few passes as still do. Test ratings are not read.
+    The training then has as few passes as still reach it. Test ratings are not read.
     """
 
     def attempt(setting: dict[str, Any], passes: int) -> Tried:
@@ -117,7 +117,7 @@ def searched(program: Program, start: Start, problem: Problem) -> Contender:
 
 
 class Timed(NamedTuple):
-    """Trainings of one setting, one a round: with a warm cache, and with a cold one where a program compiles."""
+    """Trainings of one setting, one per round: with a warm cache, and with a cold one if the program compiles."""
 
     warm: list[Seconds]
     cold: list[Seconds]
@@ -134,8 +134,8 @@ class Rounds(NamedTuple):
 def rounds(contenders: Mapping[str, Contender], model: str, data: Dataset, shipped: bool) -> Rounds:
     """Train what was chosen in new processes ROUNDS times.
 
-    What compiles is trained twice in a round: with an empty cache, and with what that left. A setting that was chosen
-    for several errors is trained once.
+    A program that compiles is trained twice in a round: with an empty cache, and with what that left. A setting that
+    was chosen for several errors is trained once.
 
     Args:
         shipped: whether programs are trained as shipped, too.
@@ -207,7 +207,7 @@ def _finite(value: float) -> float | None:
 
 
 def with_ratios(table: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Add to every row of `row` its times divided by jaxcf's, round by round; nothing where both missed in one."""
+    """Add to every row of `row` its times divided by jaxcf's, round by round; None if both missed in a round."""
     for found in table.values():
         for column in TIMES:
             theirs, ours = (np.array(of[column]["samples"], float) for of in (found, table[NAME]))  # None is NaN
@@ -227,9 +227,9 @@ def phases(timed: Timed, error: float) -> dict[str, Any]:
 
 
 def curve(contender: Contender, data: Dataset) -> list[list[float]]:
-    """Train for more and more passes in what was chosen for the lowest error: seconds of training, test RMSE.
+    """Train for more and more passes with the setting chosen for the lowest error: seconds of training, test RMSE.
 
-    Of a program that reached none, the setting with the lowest error.
+    A program that reached no error has the setting with its lowest one.
     """
     assert data.test is not None
     best = contender.chosen[min(contender.chosen)] if contender.chosen else contender.found.lowest()
@@ -239,7 +239,7 @@ def curve(contender: Contender, data: Dataset) -> list[list[float]]:
 
 
 def as_shipped(timed: Timed) -> dict[str, Any]:
-    """Return the times of a program as its documentation has it."""
+    """Return the times of a program used as in its documentation."""
     of_all = {WARM: timed.warm, COLD: timed.cold or timed.warm}
     return {
         **{column: quartiles([each.total for each in found]) for column, found in of_all.items()},
@@ -257,8 +257,8 @@ def pass_rate(model: str, data: Dataset, setting: Mapping[str, Any]) -> Callable
 def peer_pass_rate(program: Program, start: Start, rank: int, data: Dataset) -> Callable[[], float]:
     """Return a function that measures ratings per second of a peer's passes.
 
-    It is by how much longer a training of more passes takes than of one: as many more as take a window of time, so that
-    no other process' moments turn the difference negative.
+    It is computed from how much longer a training of more passes takes than one of a single pass: of so many more that
+    they take a window of time, so that other processes do not make the difference negative.
     """
 
     def seconds(passes: int) -> float:

@@ -1,8 +1,8 @@
-"""How long a model of documents trains to the held-out perplexity of LDA, beside LDA in other packages.
+"""Training time of a model of documents to the held-out perplexity of LDA, beside LDA in other packages.
 
 Passes over the documents are chosen by validation documents: the fewest of PASSES with which a program comes within
-MARGIN of the lowest perplexity that LDA reaches with any of them. Then trainings of so many passes are timed in turn,
-each round with another seed, and evaluated on test documents. The time of a training that does not reach the
+MARGIN of the lowest perplexity that LDA reaches with any of them. Then trainings with this number of passes are timed
+in turn, each round with another seed, and evaluated on test documents. The time of a training that does not reach the
 perplexity on validation documents is infinite. Each program has one order of the words of a document, and LDA's
 probabilities are estimated by the same particle filter, whichever package fitted the topics.
 """
@@ -34,11 +34,11 @@ CASES = ("docnade",)
 OURS, TITLE = "jaxlm", "training to the perplexity of LDA"
 TOPICS, PASSES, ROUNDS = 50, (1, 2, 5), 5  # topics, or hidden units
 MARGIN = 1.01  # times the lowest perplexity of LDA
-MOST = 1000  # documents that a perplexity is of
+MOST = 1000  # documents, at most, that a perplexity is of
 
 
 class Timed(NamedTuple):
-    """A training of a round: its seconds, the perplexity of test documents, and whether that to reach was reached."""
+    """A training of a round: its seconds, the perplexity of test documents, and whether the target was reached."""
 
     seconds: float
     perplexity: float
@@ -52,11 +52,11 @@ class Trained(NamedTuple):
     perplexity: Callable[[Documents], float]
 
 
-Train = Callable[[int, int], Trained]  # of passes and seed
+Train = Callable[[int, int], Trained]  # passes, seed -> a training
 
 
 def our_training(name: str, corpus: DocumentCorpus, size: int) -> Train:
-    """Return a function that trains our model by its recipe for so many passes.
+    """Return a function that trains our model by its recipe for a number of passes.
 
     Its seconds leave out compilation. They include the preparation of documents, which the peers' leave out.
     """
@@ -112,7 +112,7 @@ def measure(
     size: int = TOPICS,
     passes: tuple[int, ...] = PASSES,
 ) -> Figures:
-    """Measure a model's training to the perplexity of LDA; without peers, or where none is installed, nothing."""
+    """Measure a model's training to the perplexity of LDA; no tables without peers, or if none is installed."""
     out = {label: missing(peer.package) for label, peer in peers_lda.PEERS.items()} if peers else {}
     absent = "; ".join(f"{label}: {why}" for label, why in out.items() if why)
     setting = {"left out": absent} if absent else {}
@@ -154,7 +154,7 @@ def _tried(trained: Trained, documents: Documents) -> tuple[float, float]:
 
 
 def _fewest(passes: tuple[int, ...], found: list[tuple[float, float]], target: float) -> int:
-    """Return the fewest passes that reach a perplexity; where none do, those that come nearest."""
+    """Return the fewest passes that reach a perplexity; if none do, those that come nearest."""
     perplexities = [perplexity for _, perplexity in found]
     reached = [number for number, perplexity in zip(passes, perplexities, strict=True) if perplexity <= target]
     return min(reached) if reached else passes[int(np.argmin(perplexities))]

@@ -35,7 +35,7 @@ def our_epochs(name: str, corpus: Corpus, words: int) -> Callable[[], float]:
 
 
 def their_epochs(name: str, corpus: Corpus, path: Path, words: int) -> Callable[[], float]:
-    """Return a function that does the same by gensim."""
+    """Return a function that does the same with gensim."""
     _, options = registry.get(name).recipes["tuned"]
     config = registry.get(name).configure(len(corpus.vocabulary), None, options)
     train = gensim_vectors.epochs(gensim_vectors.prepare(name, path, config, 1, cores()), path, 1, words)

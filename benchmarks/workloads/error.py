@@ -17,8 +17,8 @@ from jaxfit.recipe import Recipe
 from jaxfit.state import current
 from jaxfit.trainer import Trainer
 
-STEPS, EXAMPLES, DATA = 10, 64, 100_000  # of a minibatch at most; words or ratings
-RATE, RATE_OF_VISITS = 0.1, 1e-3  # of a step by a minibatch's mean, and of one by each of its ratings
+STEPS, EXAMPLES, DATA = 10, 64, 100_000  # steps; examples of a minibatch at most; words or ratings
+RATE, RATE_OF_VISITS = 0.1, 1e-3  # learning rates: of a step by a minibatch's mean, of one by each rating
 BLOCK = 1 << 22  # numbers that are compared at a time
 OF_LOSS, OF_STEPS = "error of the loss", "error of the steps"
 
@@ -27,13 +27,16 @@ def errors(workload: Workload, precisions: Mapping[str, str]) -> dict[str, dict[
     """Return, for each precision, how far STEPS steps of at most EXAMPLES examples are from those in float64.
 
     OF_LOSS is the relative error of the mean of their losses, which are summed in float32 everywhere; OF_STEPS is the
-    distance between the parameters after them, relative to how far the parameters moved. Models that draw have none:
-    a draw differs where its probability is within rounding of the uniform number, and then all that follows does. Of
-    sweeps, a few stand for the steps, and the objective after them for the loss.
+    distance between the parameters after them, relative to how far the parameters moved. Models that draw random
+    numbers have neither: a draw differs if its probability is within rounding of the uniform number, and then
+    everything after it differs. In sweeps, a few replace the steps, and the objective the loss.
 
     Args:
-        workload: of which the tables keep their sizes, so that sums are as long.
-        precisions: by name, what `jax.default_matmul_precision` takes.
+        workload: its tables keep their sizes, so that sums are as long.
+        precisions: name -> argument of `jax.default_matmul_precision`.
+
+    Raises:
+        ValueError: the steps diverge in float64.
     """
     workload = replace(workload, batch_size=min(workload.batch_size, EXAMPLES))
     setup = set_up(workload, DATA)
@@ -61,7 +64,7 @@ def errors(workload: Workload, precisions: Mapping[str, str]) -> dict[str, dict[
 
 
 def _stepped(setup: Setup, recipe: Recipe, params: Any, seed: int) -> tuple[float, Any]:
-    """Make some steps of a recipe's minibatches; returns the mean of their losses, and the parameters after them."""
+    """Take STEPS steps with a recipe's minibatches; return the mean of their losses, and the parameters after them."""
     rate = RATE if setup.program.visits is None else RATE_OF_VISITS
     recipe = replace(recipe, optimizer="sgd", rate={"*": rate}, decay={"*": 0.0})
     trainer = Trainer(setup.program, params, setup.data, recipe, jax.random.key(0), None)
@@ -71,7 +74,7 @@ def _stepped(setup: Setup, recipe: Recipe, params: Any, seed: int) -> tuple[floa
 
 
 def _distance(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
-    """Return the Euclidean distance of all numbers of some parameters, in float64, from a part of them at a time."""
+    """Return the Euclidean distance of two sets of parameters, summed in float64, BLOCK numbers at a time."""
     total = 0.0
     for one, other in zip(ones, others, strict=True):
         one, other = one.reshape(-1), other.reshape(-1)
@@ -82,7 +85,7 @@ def _distance(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float
 
 
 def _in_float64(setup: Setup | SweepsSetup) -> Any:
-    """Return the initial parameters of float32, of which float64 has the same numbers."""
+    """Return the initial float32 parameters, converted to float64, which is exact."""
     with jax.enable_x64(False):
         params = jax.device_get(setup.init(jax.random.key(0)))
     return jax.tree.map(lambda x: np.asarray(x, np.float64), params)

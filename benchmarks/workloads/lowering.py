@@ -1,7 +1,7 @@
 """`python -m benchmarks lower`: the programs of workloads as a device's compiler makes them, without the device.
 
 JAX compiles for a described topology where the platform's compiler is installed: for TPUs, the package libtpu, which
-needs no chip. Nothing runs: there are no times, but operations, memory, collectives and padding, free of noise.
+needs no chip. Nothing runs, so that there are no times, but operations, memory, collectives and padding, without noise.
 """
 
 import importlib.util
@@ -36,7 +36,7 @@ from jaxfit.recipe import transform
 from jaxfit.state import Rates
 from jaxfit.trainer import batch_shards, layout
 
-SAMPLE = 1_000_000  # words or ratings from which the capacities of minibatches follow
+SAMPLE = 1_000_000  # words or ratings, from which the capacities of minibatches are computed
 OF_SWEEPS = 10_000_000  # ratings of sweeps, which lay them out in larger pieces
 SECONDS = ("lowering, s", "compilation, s")
 SPLIT = "row shards"
@@ -47,7 +47,7 @@ MEMORY = {"TPU v4": 32 << 30, "TPU v5 lite": 16 << 30, "TPU v5": 95 << 30, "TPU 
 
 
 class Devices(NamedTuple):
-    """What is compiled for: devices of a described topology, and the mesh over them; None for one."""
+    """Devices of a described topology, which programs are compiled for, and the mesh over them; None for one."""
 
     each: tuple[Any, ...]
     mesh: Mesh | None
@@ -58,7 +58,7 @@ class Devices(NamedTuple):
 
 
 def described(platform: str, topology: str, number: int, row_shards: int = 1) -> Devices:
-    """Return so many devices of a topology, such as "v5e:2x2" of the platform tpu.
+    """Return `number` devices of a topology, such as "v5e:2x2" of the platform tpu.
 
     Raises:
         UserError: the platform's compiler is not installed, or there is no such topology, or it has fewer devices, or
@@ -66,7 +66,7 @@ def described(platform: str, topology: str, number: int, row_shards: int = 1) ->
     """
     from jax.experimental import topologies
 
-    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # a machine without a TPU has nobody to ask for one
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # a machine without a TPU has no metadata server to query
     try:
         found = topologies.get_topology_desc(platform=platform, topology_name=topology).devices
     except RuntimeError as error:
@@ -85,7 +85,7 @@ def described(platform: str, topology: str, number: int, row_shards: int = 1) ->
 def measure(
     names: Sequence[str], platform: str, topology: str, number: int, precision: str | None = None, row_shards: int = 1
 ) -> dict[str, dict[str, Any]]:
-    """Compile workloads for some devices, in a precision, or each in its own; by workload, what its program takes."""
+    """Compile workloads for some devices, in a precision, or each in its own; return what each program takes."""
     devices, rows = described(platform, topology, number, row_shards), {}
     kind = devices.each[0].device_kind
     with tracing_for(platform):
@@ -115,7 +115,7 @@ def measure(
 def save(folder: Path, rows: Mapping[str, Mapping[str, Any]], compiled_for: Mapping[str, Any]) -> None:
     """Record workloads' rows without their times, so that equal programs give equal files.
 
-    Rows of other workloads are kept, where the same compiler made them.
+    Rows of other workloads are kept if the same compiler made them.
 
     Args:
         folder: of the record, `lower.PLATFORM.TOPOLOGY.CHIPS.json`.
@@ -136,7 +136,7 @@ def save(folder: Path, rows: Mapping[str, Mapping[str, Any]], compiled_for: Mapp
 
 
 def described_by(result: Mapping[str, Any]) -> str:
-    """Return what a record's programs are compiled for, and by what."""
+    """Say what a record's programs are compiled for, and by which versions."""
     by = ", ".join(f"{name} {version}" for name, version in result["compiled by"].items() if version)
     split = f", tables split over {result[SPLIT]}" if SPLIT in result else ""
     return "Compiled for {platform}, topology {topology}, chips {chips}{split}, by {by}.".format(
@@ -156,10 +156,10 @@ def _version(package: str) -> str | None:
 
 
 def _growth(workload: Workload, setup: Setup | SweepsSetup) -> float:
-    """Estimate how many bytes the whole data have more than those set up, from half as many of them.
+    """Estimate by how many bytes the whole data exceed those set up, from a comparison with half of these.
 
-    Not all grow with the number of words or ratings: the paths of words in a tree do not. Those of sweeps all do, and
-    are in pieces so large that half as many would tell less.
+    Not all data grow with the number of words or ratings: the paths of words in a tree do not. Data of sweeps all do;
+    they are in pieces so large that a comparison with half of them would be less accurate.
     """
     if isinstance(setup, SweepsSetup):
         return _bytes(setup.data) * (1 / setup.share - 1)
@@ -178,9 +178,9 @@ def _row(compiled: Any, growth: float, kind: str, times: float) -> dict[str, Any
 
     Args:
         compiled: the program.
-        growth: bytes that the whole data have more than those it was compiled with, in arrays without padding.
+        growth: bytes by which the whole data exceed those it was compiled with, in arrays without padding.
         kind: of the device.
-        times: how often a sweep over the whole data does what this one does once; 1 for a step.
+        times: ratio of a sweep over the whole data to the compiled one; 1 for a step.
     """
     memory, module = compiled.memory_analysis(), Module(compiled.as_text())
     needed = memory.argument_size_in_bytes + memory.temp_size_in_bytes + growth
@@ -202,7 +202,7 @@ def _row(compiled: Any, growth: float, kind: str, times: float) -> dict[str, Any
 
 def _products(module: Module) -> float:
     """Count the operations of matrix products in a step, where the text has their shapes."""
-    walked = ((one, often) for one, often in module.walk(module.step) if one.kind != "call")  # what it calls follows
+    walked = ((one, often) for one, often in module.walk(module.step) if one.kind != "call")  # its instructions follow
     return sum(often * (work.operations(module, one) or 0.0) for one, often in walked)
 
 
@@ -216,7 +216,7 @@ def lowered(workload: Workload, devices: Devices, setup: Setup | SweepsSetup) ->
 
 
 def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tuple[Any, ...]]:
-    """Return the loop of training steps, and shapes and places of what it is called with."""
+    """Return the loop of training steps, and the shapes and shardings of its arguments."""
     program, recipe = setup.program, workload.recipe()
     params = jax.eval_shape(setup.init, jax.random.key(0))
     check(program, recipe, devices.mesh)

@@ -1,4 +1,4 @@
-"""The standard workloads: which model, of which size, on how much data; each stresses another part of a device.
+"""The standard workloads: model, size and amount of data; each stresses another part of a device.
 
 Shapes and data never change under a name: a change is a new version of all, and figures of two versions are not
 compared.
@@ -12,7 +12,7 @@ from jaxcf.data.synthetic import NETFLIX, Planted
 from jaxfit.recipe import Recipe
 
 VERSION = 2  # of all workloads
-# How float32 factors of matrix products are rounded; "highest" is not at all.
+# How float32 factors of matrix products are rounded; "highest": not at all.
 PRECISIONS = {
     "float32": "highest", "tf32": "TF32_TF32_F32", "bfloat16x3": "BF16_BF16_F32_X3", "bfloat16": "BF16_BF16_F32",
 }  # fmt: skip
@@ -23,8 +23,8 @@ class Words:
     """A text drawn by Zipf's law.
 
     Attributes:
-        num_words: different words.
-        events: words of the text.
+        num_words: number of different words.
+        events: number of words of the text.
     """
 
     num_words: int
@@ -38,12 +38,12 @@ class Workload:
     Attributes:
         model: its name in a registry.
         about: which part of a device it stresses.
-        data: what it trains on, drawn.
+        data: the synthetic data that it trains on.
         batch_size: examples of a minibatch, on all devices: words, ratings, or users; 0 for solvers without.
         config: fields of the model's Config.
-        structure: options of the model's structure, of models that have one.
+        structure: options of the model's structure, if it has one.
         optimizer: the update rule.
-        reduction: whether a step is of the sum over its minibatch or of the mean.
+        reduction: whether a step follows the gradient of the sum over its minibatch or of the mean.
         solver: the way of fitting, by its name in the model's record.
         precision: of its matrix products where `lower` is given none, among PRECISIONS.
         small: whether it takes little memory and short steps, so that it belongs to the quick suite.
@@ -68,9 +68,9 @@ class Workload:
         return self.solver != "sgd"
 
     def recipe(self) -> Recipe:
-        """Return how it is trained: rates so small that no step diverges; decay, which costs next to nothing.
+        """Return the recipe: rates so small that no step diverges; decay, which costs almost nothing.
 
-        Exact solutions decay as much as in training: the less, the more their rounding errors grow.
+        Exact solutions have as much decay as in training: with less, their rounding errors grow more.
         """
         return Recipe(
             optimizer=self.optimizer, batch_size=max(1, self.batch_size), epochs=1, rate={"*": 1e-3},

@@ -2,7 +2,7 @@
 
 Strong scaling splits a workload's minibatch over more devices, weak scaling gives each device as many examples as one
 has alone. Numbers of devices are measured one after another, so that each has the memory to itself: on a machine whose
-speed drifts, the drift is in the efficiencies.
+speed drifts, efficiencies include the drift.
 """
 
 from dataclasses import replace
@@ -39,10 +39,10 @@ def scaling(workload: Workload, unit: str, most: int, seconds: float) -> dict[st
     """Measure a workload on 1, 2, 4, … devices.
 
     Args:
-        workload: of one device.
+        workload: as for one device.
         unit: of its events.
-        most: devices.
-        seconds: of a sample, at least.
+        most: maximum number of devices.
+        seconds: minimum seconds of a sample.
 
     Returns:
         For each kind and number of devices: the minibatch, events per second, and the efficiency, which is
@@ -68,7 +68,7 @@ def scaling(workload: Workload, unit: str, most: int, seconds: float) -> dict[st
 
 
 def _rates(setup: Setup, workload: Workload, number: int, seconds: float) -> list[float]:
-    """Measure events per second on some devices ROUNDS times, after one time to warm up."""
+    """Measure events per second on `number` devices ROUNDS times, after a round to warm up."""
     key = jax.random.key(0)
     trainer = Trainer(setup.program, setup.init(key), setup.data, workload.recipe(), key, sharding.make(number))
     timer = EpochTimer(trainer, seconds)

@@ -52,7 +52,7 @@ def markdown(result: Mapping[str, Any]) -> str:
 
 
 def draw(result: Mapping[str, Any], path: Path) -> None:
-    """Draw which share of each limit the workloads take, those without a formula left out."""
+    """Draw the share of each limit that workloads take; those without a formula are left out."""
     rows = {
         f"{name}, {precision}": row
         for name, figures in result["figures"].items()

@@ -1,4 +1,4 @@
-"""A workload's program, initial parameters and data, as the engine takes them."""
+"""A workload's program, initial parameters and data, in the form that the engine takes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +26,7 @@ class Setup(NamedTuple):
 
     Attributes:
         program: of the model.
-        init: key -> parameters before training; it can be traced, for their shapes alone.
+        init: key -> parameters before training; it can be traced to get only their shapes.
         data: training data, on the device.
         share: of the workload's data that these are.
     """
@@ -38,11 +38,11 @@ class Setup(NamedTuple):
 
 
 class SweepsSetup(NamedTuple):
-    """What is fitted by sweeps; it has `init`, `data` and `share` as `Setup` has.
+    """What is fitted by sweeps; it has `init`, `data` and `share` like `Setup`.
 
     Attributes:
-        sweeps: before the first one.
-        num_ratings: that a sweep goes through.
+        sweeps: the sweeps, before the first one.
+        num_ratings: number of ratings that a sweep goes through.
         cost: of a rating; None without a formula.
         share: of the workload's data that these are.
     """
@@ -66,7 +66,7 @@ def set_up(workload: Workload, most: int | None = None) -> Setup | SweepsSetup:
     """Draw a workload's data and set its training up.
 
     Args:
-        most: words or ratings at most, where only shapes are asked for; tables keep their sizes.
+        most: maximum number of words or ratings, if only shapes are needed; tables keep their sizes.
     """
     return _language(workload, most) if isinstance(workload.data, Words) else _ratings(workload, workload.data, most)
 

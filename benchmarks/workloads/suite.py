@@ -1,4 +1,4 @@
-"""`python -m benchmarks suite`: how fast the standard workloads train here, and which share of the device's limits.
+"""`python -m benchmarks suite`: training speed of the standard workloads here, and its share of the device's limits.
 
 All samples of a workload, of every precision of its matrix products, and of the device's limits are taken in turn.
 """
@@ -33,16 +33,16 @@ from jaxfit.errors import UserError
 from jaxfit.registry import Cost
 from jaxfit.trainer import Trainer
 
-Figures = dict[str, Any]  # as `benchmarks.speed.throughput` has them
+Figures = dict[str, Any]  # as in `benchmarks.speed.throughput`
 SWEPT = {"cpu": ("float32",), "gpu": ("float32", "tf32", "bfloat16"), "tpu": ("float32", "bfloat16x3", "bfloat16")}
-WINDOW, QUICK = 5.0, 1.0  # seconds of a sample at least
+WINDOW, QUICK = 5.0, 1.0  # minimum seconds of a sample
 TRAINING = "training"
 # Shares of a limit that is taken to bind. Below, most time goes elsewhere; above, the data are in a cache.
 BINDING = (0.5, 1.1)
 
 
 def swept(asked: Sequence[str] | None = None) -> Sequence[str]:
-    """Return the precisions that are asked for, by default those that are usual on this platform.
+    """Return the precisions that are asked for, or by default those that are usual on this platform.
 
     Raises:
         UserError: the platform has no matrix products in one of them.
@@ -73,17 +73,17 @@ def run(
         names: of the workloads.
         precisions: among PRECISIONS.
         seconds: of a sample, at least.
-        batch_size: in place of the workloads' own, of those that have minibatches; None for their own.
-        devices: over which minibatches are split.
+        batch_size: for workloads with minibatches, in place of their own; None for their own.
+        devices: number of devices over which minibatches are split.
         out: the folder of the record; what it has of other workloads of the same version stays.
-        scaled: measure on one device, and how the speed grows up to `devices` of them.
+        scaled: whether to measure on one device, and how the speed grows up to `devices` of them.
 
     Returns:
         The record: version, figures and environment by workload.
 
     Raises:
-        UserError: a workload that runs on one device is to be split over several; there is no place for the record, or
-            something else is in it.
+        UserError: a workload that runs on one device is to be split over several; the record cannot be written, or its
+            file is something else.
     """
     alone = [name for name in names if WORKLOADS[name].on_one_device]
     if devices > 1 and alone:
@@ -103,7 +103,7 @@ def run(
                 tables[f"scaling, {precisions[0]}"] = scaling.scaling(workload, _unit(workload), devices, seconds)
         figures = measure(workload, precisions, mesh, seconds)
         figures["tables"] |= tables
-        figures["limits"] = dict.fromkeys(tables, "none")  # was measured in its rounds
+        figures["limits"] = dict.fromkeys(tables, "none")  # of the limits was measured in its rounds
         result["figures"][name] = figures
         result["environment"][name] = machine.environment(peers=False)
         scorecard.write(path, result)
@@ -170,7 +170,7 @@ def measure(workload: Workload, precisions: Sequence[str], mesh: Mesh | None, se
 def _timer(
     workload: Workload, setup: Setup | SweepsSetup, mesh: Mesh | None, seconds: float
 ) -> tuple[EpochTimer | sweeps.SweepTimer, Cost | None]:
-    """Return what measures a workload's rate, and what an event takes."""
+    """Return the timer of a workload's rate, and the cost of an event."""
     if isinstance(setup, SweepsSetup):
         return sweeps.SweepTimer(setup, seconds), setup.cost
     key = jax.random.key(0)
@@ -197,7 +197,7 @@ def _under(precision: str, function: Callable[[], float]) -> Callable[[], float]
 
 
 def _compiled(workload: Workload, setup: Setup | SweepsSetup, precision: str, mesh: Mesh | None) -> dict[str, Any]:
-    """Compile the training steps' loop, or a sweep, ahead of time: how long that takes, which memory, which program."""
+    """Compile the loop of training steps, or a sweep, ahead of time: seconds, memory, digest of the program."""
     each = tuple(jax.local_devices()[:1] if mesh is None else mesh.devices.flat)
     with jax.default_matmul_precision(PRECISIONS[precision]), compilation.cold(), compilation.recorded() as spans:
         program = lowered(workload, Devices(each, mesh), setup).compile()
@@ -214,7 +214,7 @@ def _compiled(workload: Workload, setup: Setup | SweepsSetup, precision: str, me
 
 
 def digest(text: str) -> str:
-    """Hash a compiled program's text, without what it says of the source code: 16 hexadecimal digits."""
+    """Hash a compiled program's text, without its metadata on the source code: 16 hexadecimal digits."""
     bare = re.sub(r", metadata=\{[^}]*\}", "", text)
     return hashlib.sha256(bare.encode()).hexdigest()[:16]
 
@@ -238,7 +238,7 @@ def _shares(rates: Mapping[str, Sequence[float]], name: str, takes: Cost | None)
 
 
 def _limits(rates: Mapping[str, Sequence[float]], precisions: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the limits as a table, of matrix products one for each precision."""
+    """Return the limits as a table, with one of matrix products for each precision."""
     plain = {name: limits.ABOUT[name] for name in (limits.COPY, limits.GATHER, limits.SCATTER)}
     about = {**{_product(name): limits.ABOUT[limits.OPERATIONS] for name in precisions}, **plain}
     return {

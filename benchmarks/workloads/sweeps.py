@@ -8,16 +8,16 @@ import numpy as np
 from benchmarks.core.timing import windowed
 from benchmarks.workloads.setup import SweepsSetup
 
-SWEEPS = 2  # after which parameters are compared with those of float64
+SWEEPS = 2  # after which parameters are compared with those in float64
 PRECISIONS = ("float32",)  # in which exact solutions compute their matrix products, whatever JAX's default
 REFUSED = "it runs on one device"
 
 
 class SweepTimer:
-    """Times whole sweeps, as `EpochTimer` does steps.
+    """Timer of whole sweeps, as `EpochTimer` is of steps.
 
     Args:
-        window: seconds for which sweeps are repeated at least; None: `timing.WINDOW`.
+        window: minimum seconds for which sweeps are repeated; None: `timing.WINDOW`.
     """
 
     def __init__(self, setup: SweepsSetup, window: float | None = None):
@@ -25,11 +25,11 @@ class SweepTimer:
         self._sweep, (self._params, *self._rest) = program(setup)
 
     def rate(self) -> float:
-        """Measure ratings per second, of which a sweep goes through all; the first call compiles."""
+        """Measure ratings per second, where a sweep goes through all ratings; the first call compiles."""
         return self.setup.num_ratings / float(np.mean(windowed(self._once, self.window)))
 
     def padding(self) -> float:
-        """Return the numbers of the largest array of the data, one for each rating if nothing is padded, per rating."""
+        """Return the size of the largest array of the data over the number of ratings: 1 if nothing is padded."""
         return max(x.size for x in jax.tree.leaves(self.setup.data)) / self.setup.num_ratings
 
     def _once(self) -> None:
@@ -42,9 +42,9 @@ def program(setup: SweepsSetup) -> tuple[Any, tuple[Any, Any, jax.Array]]:
 
 
 def swept(setup: SweepsSetup, params: Any, seed: int) -> tuple[float, Any]:
-    """Make some sweeps; returns the objective after them, and the parameters."""
+    """Make SWEEPS sweeps; return the objective after them, and the parameters."""
     sweep, (_, data, _) = program(setup)
-    data, key = jax.device_get(data), jax.random.key(seed)  # where they lie now need not be where this computes
+    data, key = jax.device_get(data), jax.random.key(seed)  # they may be on another device than this computation
     for number in range(SWEEPS):
         params = sweep(params, data, jax.random.fold_in(key, number))
     return setup.sweeps.objective(params), params

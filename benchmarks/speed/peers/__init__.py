@@ -1,4 +1,4 @@
-"""The same computations in other programs, for comparison in speed. None of them need be installed."""
+"""The same computations in other programs, for comparison in speed. None of these needs to be installed."""
 
 import contextlib
 import importlib
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def load(name: str) -> Any:
-    """Import a module, and leave out what it prints and warns of as it is loaded."""
+    """Import a module, without what it prints and warns of while it is loaded."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module(name)

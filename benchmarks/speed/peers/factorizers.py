@@ -27,7 +27,7 @@ def _libmf(data: Dataset) -> Start:
     train = np.stack(data.train[:3], axis=1).astype(np.float32)
 
     def start(penalty: float | None = None, **options: Any) -> Fit:
-        if penalty is not None:  # of squares; those of absolute values, of which it has some by default, are left out
+        if penalty is not None:  # of squares; that of absolute values, which is not 0 by default, is left out
             options |= {"lambda_p1": 0.0, "lambda_q1": 0.0, "lambda_p2": penalty, "lambda_q2": penalty}
         model = mf.MF(nr_threads=CORES, quiet=True, **options)
 

@@ -12,11 +12,12 @@ from benchmarks.speed.peers.torch_step import Step, parameter, step_by, updates
 def make_step(
     params: Any, config: Any, optimizer: str, rate: float, decay: float, compiled: bool
 ) -> tuple[Step, list[Tensor]]:
-    """Return one step of the mean of CD-1 of contexts, int[B, c], and words, int[B], and what it moves.
+    """Return a step by the mean of CD-1 over contexts, int[B, c], and words, int[B], and the updated parameters.
 
     Args:
         params, config: those of jaxlm.
         optimizer, rate, decay: as in `torch_step.updates`.
+        compiled: whether to compile the loss by `torch.compile`.
     """
     R, W, b_h, b_v = moved = list(map(parameter, params))
 
@@ -29,7 +30,7 @@ def make_step(
         with torch.no_grad():
             h = torch.bernoulli(torch.sigmoid(a + embedding(words, R) @ W[-1]))
             logits = torch.addmm(b_v, h @ W[-1].T, R.T)
-            # by inversion: torch.multinomial takes a random number for each word, and a step 2.7 times as long
+            # by inversion: torch.multinomial draws a random number for each word, and a step takes 2.7 times as long
             sums = torch.softmax(logits, 1).cumsum(1)
             sample = torch.searchsorted(sums, sums[:, -1:] * torch.rand(len(words), 1, device=words.device))[:, 0]
         return (free_energy(words) - free_energy(sample)).mean()

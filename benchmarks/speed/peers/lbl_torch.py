@@ -12,11 +12,12 @@ from benchmarks.speed.peers.torch_step import Step, parameter, step_by, updates
 def make_step(
     params: Any, config: Any, optimizer: str, rate: float, decay: float, compiled: bool
 ) -> tuple[Step, list[Tensor]]:
-    """Return one step of mean cross-entropy (Eq. 3.17) of contexts, int[B, c], and words, int[B], and what it moves.
+    """Return a step by mean cross-entropy (Eq. 3.17) of contexts, int[B, c], and words, int[B], and updated parameters.
 
     Args:
         params, config: those of jaxlm.
         optimizer, rate, decay: as in `torch_step.updates`.
+        compiled: whether to compile the loss by `torch.compile`.
     """
     R, C, b = map(parameter, params[:3])
 

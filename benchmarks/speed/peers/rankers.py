@@ -33,7 +33,7 @@ class Peer(NamedTuple):
 
 
 def als_fit(options: dict[str, Any], problem: Problem) -> Callable[[], Scorer]:
-    """Return a function that trains implicit's ALS, all but which is prepared."""
+    """Prepare a training of implicit's ALS, and return a function that runs it."""
     sparse, threadpoolctl = load("scipy.sparse"), load("threadpoolctl")
     user, item, counts = problem.positives[:3]
     table = sparse.csr_matrix((counts, (user, item)), shape=(problem.num_users, problem.num_items))
@@ -79,7 +79,7 @@ def _lenskit(problem: Problem) -> Scorer:
     return _of_products(np.asarray(model.user_embeddings), np.asarray(model.item_embeddings))
 
 
-# Of MovieLens 1M, chosen by the validation ratings that the tuned recipe of `wmf` was chosen by; its confidence is α r.
+# For MovieLens 1M, chosen by the same validation ratings as the tuned recipe of `wmf`; its confidence is α r.
 CHOSEN = {"alpha": 4.0, "regularization": 60.0}
 PEERS = {
     "implicit ALS": Peer("implicit.als", partial(_als, CHOSEN)),

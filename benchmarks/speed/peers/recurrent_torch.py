@@ -43,13 +43,14 @@ class Network(nn.Module):
 def make_step(
     params: Any, config: Any, optimizer: str, rate: float, decay: float, compiled: bool
 ) -> tuple[Step, list[Tensor]]:
-    """Return one step on windows of words and the words before them, int[B, T], and what it moves.
+    """Return a step on windows of words and the words before them, int[B, T], and the updated parameters.
 
     The state is carried on from the step before.
 
     Args:
         params, config: those of jaxlm.
         optimizer, rate, decay: as in `torch_step.updates`.
+        compiled: whether to compile the loss by `torch.compile`.
     """
     network = Network(params, config).to(device())
     bias = network.output.bias

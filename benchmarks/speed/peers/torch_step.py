@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# step(read int[B, ...], words int[B, ...]): words, and those that they are predicted from
+# step(read int[B, ...], words int[B, ...]): the words that are read, and those that they predict
 Step = Callable[[np.ndarray, np.ndarray], None]
 
 
@@ -26,10 +26,10 @@ def wait() -> None:
 def updates(
     optimizer: str, rate: float, decay: float, weights: Sequence[Tensor], biases: Sequence[Tensor]
 ) -> torch.optim.Optimizer:
-    """Return the update, with decay of the weights alone (for Adam decoupled).
+    """Return the optimizer, with decay of the weights only (decoupled for Adam).
 
     Args:
-        optimizer: sgd | adam.
+        optimizer: "sgd" or "adam".
     """
     groups = [
         {"params": weights, "weight_decay": decay},
@@ -39,7 +39,7 @@ def updates(
 
 
 def step_by(update: torch.optim.Optimizer, loss: Callable[[Tensor, Tensor], Tensor]) -> Step:
-    """Return one step of the mean loss of a minibatch, which comes from the host's memory."""
+    """Return a step by the mean loss of a minibatch, which comes from the host's memory."""
     place = device()
 
     def step(read: np.ndarray, words: np.ndarray) -> None:

@@ -16,7 +16,7 @@ SEEDS = 3  # at least, for a verdict
 RESAMPLES = 1000
 LEVEL = 0.95
 BELOW, ABOVE = (-np.inf, 0.0), (0.0, np.inf)  # what is claimed of a difference
-NOT_CLAIMED = "not claimed there"  # in place of the section of a claim that the thesis does not make
+NOT_CLAIMED = "not claimed there"  # in the section of a claim that the thesis does not make
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def _weights(units: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A quantity that should lie in a range, by a claim.
+    """A quantity that lies in a range, according to a claim.
 
     Attributes:
         label: what is compared: a size, a pair.

@@ -106,7 +106,7 @@ def claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
 
 def objective_rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
-    """Return rows of the FRBM: with and without dropout, each also then by likelihood; by likelihood alone; the LBL."""
+    """Return rows of the FRBM with and without dropout, also continued by likelihood; by likelihood alone; the LBL."""
     by_cd = _frbm(scale)
     without = replace(by_cd, config=(("dropout", 0.0), *by_cd.config), recipe=SHORTER)
 

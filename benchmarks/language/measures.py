@@ -43,7 +43,7 @@ def less(names: tuple[str, str, str], store: LanguageStore, specs: tuple[Spec, .
 def mixed(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
     """Measure the perplexity of a model, and of its mixtures with an n-gram model: `specs` are (model, n-gram).
 
-    One mixture has equal weights; the other, the weight that maximises the likelihood of validation (Eq. 3.26).
+    The mixtures have equal weights, or the weight that maximises the likelihood of the validation text (Eq. 3.26).
     """
     ours, others = (store.get(spec).predictions(part) for spec in specs)
     proportion = store.proportion(*specs)

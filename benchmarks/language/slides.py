@@ -39,7 +39,7 @@ ML, CLASSES, IMPORTANCE = "maximum likelihood", "classes", "importance sampling"
 
 
 def neural_models(scale: LanguageScale) -> dict[str, Spec]:
-    """Return the neural models by name; recurrent ones have three or four times as many units as others features."""
+    """Return the neural models by name; recurrent ones have 3 or 4 times as many units as others have features."""
     units = {"rnn": 4, "lstm": 3, "gru": 3}
     return {
         name.upper(): Spec(

@@ -43,7 +43,7 @@ class Measurement(NamedTuple):
     Attributes:
         place: where it is in the record: the name that was measured, then titles.
         samples: of all rounds, [rounds].
-        rate: whether it is a rate; otherwise it is a time, of which more is slower.
+        rate: whether it is a rate; otherwise it is a time, and more is slower.
         setting: data, sizes and options that it was measured with, by name.
         limits: the title of the table of limits that were measured in the same rounds.
         bound: the limits of that table that bind it; () if not known.

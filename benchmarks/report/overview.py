@@ -68,7 +68,7 @@ def missing(sections: Iterable[Section], tables: Mapping[str, Table], anchors: A
     """Say for each table on which data and at which scales it is recorded, and where not yet.
 
     There is a grid for each sort of data. Its columns are each scale with its own data set, then all data sets that are
-    recorded at a scale, then those of which nothing is recorded at any.
+    recorded at a scale, then those that have no record at any scale.
     """
     known = [(section.result, Link(_recipe(section), f"#{section.anchor}")) for section in sections]
     grids = []

@@ -26,7 +26,7 @@ def among_their_kind(store: LanguageStore, spec: Spec, which: str, kind: str) ->
         store: of the model.
         spec: a model that has feature vectors.
         which: the words to search, as in `words_of`.
-        kind: a key of KINDS; case is ignored.
+        kind: a key of KINDS; the case of words is ignored.
 
     Returns:
         The shares, whose units are the words; None where fewer than LEAST of the kind are among the words.

@@ -50,8 +50,8 @@ def difference(rank: int, first_is_better: bool, store: LanguageStore, specs: tu
         specs: one model with all seeds, then the other with as many.
 
     Returns:
-        `ratio` of the probabilities, first over second; these, `first` and `second`; the length `seen` as by `seen`;
-        the `context` and the next `word`. Empty if the test has no event of this rank.
+        `ratio` of the probabilities, first over second; the probabilities, `first` and `second`; `seen`, as in the
+        function `seen`; the `context` and the next `word`. Empty if the test has no event of this rank.
     """
     corpus = store.corpus
     first, second = mean_log_probs(store, specs, "test")

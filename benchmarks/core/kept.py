@@ -77,12 +77,21 @@ class Kept:
         return self._rows.get(key)
 
     def find_elsewhere(self, table: Table, key: Key) -> Measurement | None:
-        """Find a measurement of the same models and columns by another table of the same data, scale and recipe."""
-        columns, ending = {column.name for column in table.columns}, self.path.name.removeprefix(table.name)
+        """Find a measurement of the same models by another table of the same data, scale and recipe.
+
+        The other table has all columns of this one. Where these are of a row's first model, only that is the same.
+        """
+        names, ending = [column.name for column in table.columns], self.path.name.removeprefix(table.name)
+        number = 1 if all(column.first for column in table.columns) else None
         for path in sorted(self.path.parent.glob(f"*{ending}")):
             for (_, identities), found in Kept(self.path.parents[1] / path.name, self.grouped)._rows.items():
-                if identities == key[1] and all(measured.keys() == columns for measured in found.parts.values()):
-                    return found
+                if identities[:number] != key[1][:number] or any(
+                    set(names) - set(part) for part in found.parts.values()
+                ):
+                    continue
+                parts = {part: {name: columns[name] for name in names} for part, columns in found.parts.items()}
+                models = dict(list(found.models.items())[:number])
+                return replace(found, parts=parts, models=models)
         return None
 
     def add(self, key: Key, found: Measurement) -> None:

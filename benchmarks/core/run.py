@@ -57,7 +57,7 @@ def run_table(
     begin = {
         "table": table.name, "section": table.section, "title": table.title, "command": command,
         "data": store.describe(every), "scale": store.scale.name, "recipe": store.how(), "seeds": seeds,
-        "columns": [vars(column) for column in table.columns], "heads": list(table.heads), "note": table.note,
+        "columns": [column.recorded() for column in table.columns], "heads": list(table.heads), "note": table.note,
         **({"published": published} if published else {}),
     }  # fmt: skip
     current = {store.directory(spec).name for spec in every}
@@ -103,10 +103,12 @@ def missing_rows(table: Table, store: Store, out: Path, rows: list[Row], missing
     if not (missing and table.kept):
         return rows
     kept = Kept(out / file_name(table.name, store), store.grouped)
-    found = [
-        replace(row, draws=tuple(specs for specs in row.draws if kept.find(identity(row, specs, store)) is None))
-        for row in rows
-    ]
+
+    def there(row: Row, specs: tuple[Any, ...]) -> bool:
+        key = identity(row, specs, store)
+        return kept.find(key) is not None or kept.find_elsewhere(table, key) is not None
+
+    found = [replace(row, draws=tuple(specs for specs in row.draws if not there(row, specs))) for row in rows]
     return [row for row in found if row.draws]
 
 

@@ -22,6 +22,11 @@ class Column:
     name: str
     title: str
     digits: int | None = 1  # after the point; None: figures of all orders of magnitude
+    first: bool = False  # whether it depends on the first of a row's models only
+
+    def recorded(self) -> dict[str, Any]:
+        """Return what a record has of the column."""
+        return {"name": self.name, "title": self.title, "digits": self.digits}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from benchmarks.language.tables import MIXTURES, PERPLEXITY, kn
 from jaxlm.tasks import mixture
 
 TARGET, PTB = "our target", "ptb"
-MINUTES = Column("minutes", "minutes of training")
+MINUTES = Column("minutes", "minutes of training", first=True)
 KN5, ALL = "KN5", "all of them"
 # claim on the test, row, column, and the highest value of that column
 TARGETS = (

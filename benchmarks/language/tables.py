@@ -8,7 +8,7 @@ from benchmarks.language import claims, measures
 from benchmarks.language.scales import LanguageScale
 from benchmarks.language.store import RANDOM, LanguageStore, Spec
 
-PERPLEXITY = Column("perplexity", "perplexity")
+PERPLEXITY = Column("perplexity", "perplexity", first=True)
 MIXTURES = (
     PERPLEXITY,
     Column("mixture", "mixture"),

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.core import markdown, record, source, table
-from benchmarks.core.kept import Kept, Measurement, comparable, identity, rows_of
-from benchmarks.core.run import run_table
+from benchmarks.core.kept import Kept, Key, Measurement, comparable, identity, rows_of
+from benchmarks.core.run import missing_rows, run_table
 from benchmarks.core.table import Column, Row, Table
 from benchmarks.core.verdict import Claim, Scores
 from benchmarks.language import measures, scales
@@ -93,6 +93,23 @@ def test_a_model_of_another_recipe_takes_the_place_of_its_predecessor(tmp_path: 
         assert kept.find(key) is not None
 
 
+def test_figures_of_a_first_model_are_found_where_another_table_mixes_it(tmp_path: Path) -> None:
+    mixed = measurement({"test": {"perplexity": scores(), "mixture": scores()}})
+    models = {"lbl-0123": {"label": "lbl"}, "kn5-4567": {"label": "kn5"}}
+    Kept(tmp_path / "table-0.json").add((("LBL",), ("0123", "4567")), replace(mixed, models=models))
+    kept, key = Kept(tmp_path / "table-1.json"), (("LBL", "alone"), ("0123",))
+
+    def found(key: Key, *columns: Column) -> Measurement | None:
+        table = Table(LanguageStore, "table-1", "1", "", ("model",), columns, lambda *_: [])
+        return kept.find_elsewhere(table, key)
+
+    measured = found(key, Column("perplexity", "", first=True))
+    assert measured is not None
+    assert (measured.parts["test"].keys(), measured.models) == ({"perplexity"}, {"lbl-0123": {"label": "lbl"}})
+    assert found((("KN5",), ("4567",)), Column("perplexity", "", first=True)) is None
+    assert found(key, Column("mixture", "")) is None, "it depends on both models"
+
+
 def test_rows_are_named_by_their_label_or_by_the_beginning_of_a_word() -> None:
     rows = [Row(label, (), {}, measures.perplexity) for label in (("FRBM", "2"), ("Temporal FRBM", "2"), ("LBL", ""))]
     for text, found in {"FRBM 2": [0], "frbm": [0, 1], "temp": [1], "BM": [], "LBL": [2], None: [0, 1, 2]}.items():
@@ -164,6 +181,9 @@ def test_rows_of_other_machines_are_judged_like_rows_of_this_one(
     assert "trained" not in capsys.readouterr().err
     for one, row in zip(other["rows"], again["rows"], strict=True):
         assert one["cells"]["perplexity"]["mean"] == pytest.approx(row["cells"]["perplexity"]["mean"], rel=1e-6)
+    store = LanguageStore(corpus, SCALE, "tuned", tmp_path / "parts")
+    table_3, folder = replace(made, name="table-3"), tmp_path / "parts-results"
+    assert missing_rows(table_3, store, folder, renamed, missing=True) == [], "nor does another process for it"
     wider = replace(made, name="table-2", columns=(*columns, Column("minutes", "")))
     run("parts", "KN1", missing=True, table=wider)
     assert "trained" in capsys.readouterr().err, "a column is missing there"

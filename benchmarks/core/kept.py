@@ -85,13 +85,10 @@ class Kept:
         number = 1 if all(column.first for column in table.columns) else None
         for path in sorted(self.path.parent.glob(f"*{ending}")):
             for (_, identities), found in Kept(self.path.parents[1] / path.name, self.grouped)._rows.items():
-                if identities[:number] != key[1][:number] or any(
-                    set(names) - set(part) for part in found.parts.values()
-                ):
-                    continue
-                parts = {part: {name: columns[name] for name in names} for part, columns in found.parts.items()}
-                models = dict(list(found.models.items())[:number])
-                return replace(found, parts=parts, models=models)
+                same = identities[:number] == key[1][:number]
+                if same and all(columns.keys() >= set(names) for columns in found.parts.values()):
+                    parts = {part: {name: columns[name] for name in names} for part, columns in found.parts.items()}
+                    return replace(found, parts=parts, models=dict(list(found.models.items())[:number]))
         return None
 
     def add(self, key: Key, found: Measurement) -> None:

@@ -221,7 +221,8 @@ def _sample(model: NGram) -> list[list[int]]:
     """Return some histories, as `log_prob` takes them: the beginning of a line, and three n-grams of each length."""
     size, histories = model.vocab_size + 1, [[model.eos]]
     for k in range(1, model.order):
-        for at in {0, len(model.tables[k - 1].keys) // 2, len(model.tables[k - 1].keys) - 1} - {-1}:
+        number = len(model.tables[k - 1].keys)
+        for at in {0, number // 2, number - 1} if number else ():
             words, place = [], at
             for table in reversed(model.tables[:k]):
                 place, word = divmod(int(table.keys[place]), size)

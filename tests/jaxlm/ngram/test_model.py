@@ -99,6 +99,17 @@ def test_loaded_model_equals_saved_model(text, smoothing, tmp_path):
     assert [f.name for f in (tmp_path / "new").iterdir()] == [model.FILE]
 
 
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_loaded_model_equals_saved_model_without_n_grams_of_an_order(smoothing, tmp_path):
+    ids = np.array([1, 0, 2, 0, 1, 0, 3, 0], np.int32)
+    lm = train(smoothing, ids, 4, EOS, 5)
+    assert [len(table.keys) for table in lm.tables[3:]] == [0, 0]
+    model.save(lm, tmp_path)
+    arpa.write(lm, ["<eos>", "one", "two", "three"], tmp_path / "lm.arpa")
+    for again in (model.load(tmp_path, 4, EOS, model.OrderConfig(5)), arpa.read(tmp_path / "lm.arpa")[0]):
+        np.testing.assert_allclose(again.event_log_probs(ids), lm.event_log_probs(ids), rtol=1e-6)
+
+
 def test_missing_and_damaged_files_are_refused(text, tmp_path):
     with pytest.raises(UserError, match="no n-gram model"):
         model.load(tmp_path, VOCAB_SIZE, EOS, model.OrderConfig(2))

@@ -44,6 +44,9 @@ def discounts(counts: NDArray[np.int64], name: str) -> NDArray[np.float64]:
     The fallbacks are SRILM's, each with a warning: K decreases from 7 while n_{K+1} = 0; without singletons nothing
     is discounted (K = 0); d_r = 1 if n_r = 0, if the formula gives less than 3e-6, or if
     (r + 1) n_{r+1} / (r n_r) > 1.
+
+    Differs: d_r = 1 also if the formula gives more than 1, as where A > 1 (few singletons). SRILM keeps such values,
+    which raise counts, and the sum of a history's probabilities above one.
     """
     n = counts_of_counts(counts, GT_MAX + 1)
     if n[1] == 0:
@@ -61,7 +64,7 @@ def discounts(counts: NDArray[np.int64], name: str) -> NDArray[np.float64]:
     common = (highest + 1) * n[highest + 1] / n[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         d = (ratio - common) / (1 - common)
-    defined = np.isfinite(d) & (d > back_off.MIN_REST) & (ratio <= 1)
+    defined = np.isfinite(d) & (d > back_off.MIN_REST) & (d <= 1) & (ratio <= 1)
     if not np.all(defined):
         which = ", ".join(map(str, r[~defined]))
         _warn(f"the discount of {name} that occur {which} times is undefined: these are not discounted")

@@ -133,6 +133,15 @@ def test_undefined_discounts_fall_back_with_a_warning(n, expected, message):
         np.testing.assert_allclose(d, expected)
 
 
+@pytest.mark.filterwarnings("ignore:Good-Turing")
+def test_distributions_of_short_texts_sum_to_one():
+    rng = np.random.default_rng(0)
+    for events in range(10, 60):
+        model = good_turing.train(np.append(rng.integers(0, 3, events), 0).astype(np.int32), 3, 0, 3)
+        for context in ([], [0], [1], [0, 1], [1, 2], [2, 2]):
+            np.testing.assert_allclose(np.sum(np.exp(model.log_prob(context))), 1, rtol=1e-9)
+
+
 def test_smallest_text_gives_a_model_with_a_warning():
     with pytest.warns(UserWarning, match="Good-Turing"):
         model = good_turing.train(np.array([1, 0], np.int32), 3, 0, 3)

@@ -23,7 +23,7 @@ from jaxlm.trained_model import Model
 
 
 def word2vec(model: Model, path: Path, name: str | None = None) -> None:
-    """Write word vectors as text (gensim, fastText).
+    """Write word vectors as text (gensim, fastText), gzipped if the name ends in `.gz`.
 
     Args:
         name: as in `Model.vectors`.
@@ -32,7 +32,7 @@ def word2vec(model: Model, path: Path, name: str | None = None) -> None:
 
 
 def word2vec_binary(model: Model, path: Path, name: str | None = None) -> None:
-    """Write word vectors as word2vec's binary form, float32.
+    """Write word vectors as word2vec's binary form, float32, gzipped if the name ends in `.gz`.
 
     Args:
         name: as in `Model.vectors`.

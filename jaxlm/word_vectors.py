@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jaxfit.errors import UserError, shortened
 from jaxfit.files.opening import lines_of, open_bytes
-from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.atomic import writing
 from jaxlm.capabilities import Embeds
 from jaxlm.contract import LanguageModel
 from jaxlm.ngram.model import NoConfig
@@ -40,16 +40,24 @@ class Vectors(NamedTuple):
 
 
 def write_text(words: Sequence[str], vectors: NDArray, path: Path) -> None:
-    """Write word vectors, [N_w, N_f], as text; raises UserError if the file cannot be written."""
-    with replacing(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n")
+    """Write word vectors, [N_w, N_f], as text, gzipped if the name ends in `.gz`.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    with writing(path) as file:
+        file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n".encode())
         for word, vector in zip(words, vectors, strict=True):
-            file.write(f"{word} {' '.join(f'{x:.7g}' for x in vector)}\n")
+            file.write(f"{word} {' '.join(f'{x:.7g}' for x in vector)}\n".encode())
 
 
 def write_binary(words: Sequence[str], vectors: NDArray, path: Path) -> None:
-    """Write word vectors, [N_w, N_f], as float32; raises UserError if the file cannot be written."""
-    with replacing(path) as aside, aside.open("wb") as file:
+    """Write word vectors, [N_w, N_f], as float32, gzipped if the name ends in `.gz`.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    with writing(path) as file:
         file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n".encode())
         for word, vector in zip(words, vectors.astype("<f4"), strict=True):
             file.write(word.encode() + b" " + vector.tobytes() + b"\n")

@@ -8,14 +8,16 @@ distinguish what a killed writer left from what is still being written.
 import ctypes
 import errno
 import glob
+import gzip
 import os
 import shutil
 import stat
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import IO
 
 from jaxfit.errors import UserError
 from jaxfit.run_dir.lock import require_there
@@ -88,6 +90,16 @@ def replacing(path: Path) -> Iterator[Path]:
             lock.unlink(missing_ok=True)
         if descriptor is not None:
             os.close(descriptor)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Open a file that is put in place of `path`, as by `replacing`; it is gzipped if the name ends in `.gz`."""
+    with replacing(path) as aside, open(aside, "wb") as raw:
+        # without name and time, so that equal content gives equal bytes
+        zipped = gzip.GzipFile("", "wb", 6, raw, mtime=0) if path.suffix == ".gz" else nullcontext(raw)
+        with zipped as file:
+            yield file
 
 
 def _require_replaceable(path: Path) -> None:

@@ -7,7 +7,6 @@ Logarithms are to base 10. The line end `<eos>` is written as `</s>`. The unigra
 import codecs
 import gzip
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from jaxfit.caller import warn
 from jaxfit.errors import UserError
 from jaxfit.files.opening import lines_of, open_bytes
-from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.atomic import writing
 from jaxlm.contract import LanguageModel
 from jaxlm.data.files import EOS
 from jaxlm.data.vocabulary import UNK
@@ -46,11 +45,8 @@ def write(model: NGram, words: Sequence[str], path: Path) -> None:
             raise UserError(what, path, "rename it in the training text")
     names = np.array([*words, BEGIN.decode()], object)
     names[model.eos] = END.decode()
-    with replacing(path) as temporary, open(temporary, "wb") as raw:
-        # without name and time, so that equal models give equal bytes
-        zipped = gzip.GzipFile("", "wb", 6, raw, mtime=0) if path.suffix == ".gz" else nullcontext(raw)
-        with zipped as file:
-            _write_sections(model, names, file)
+    with writing(path) as file:
+        _write_sections(model, names, file)
 
 
 def _write_sections(model: NGram, names: NDArray[np.object_], file: IO[bytes] | gzip.GzipFile) -> None:

@@ -58,6 +58,13 @@ def test_written_files_are_read_again(width, seed, tmp_path):
         np.testing.assert_allclose(found.vectors, vectors, rtol=0 if name == "b" else 1e-6)
 
 
+@pytest.mark.parametrize("write", [TEXT, BINARY])
+def test_files_named_gz_are_gzipped(write, tmp_path):
+    for name in ("v", "v.gz"):
+        write(WORDS, VECTORS, tmp_path / name)
+    assert gzip.decompress((tmp_path / "v.gz").read_bytes()) == (tmp_path / "v").read_bytes()
+
+
 @pytest.mark.parametrize(("write", "is_binary"), [(TEXT, False), (BINARY, True)])
 def test_gensim_reads_and_writes_the_same(write, is_binary, tmp_path):
     models = pytest.importorskip("gensim.models")

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,7 @@ from jaxfit.errors import UserError
 from jaxfit.wording import quantity
 from jaxlm.capabilities import FillsGaps, PredictsWords
 from jaxlm.cli import model_command
+from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import UNK
 from jaxlm.model_files import load
 from jaxlm.tasks import completion, intervals, rescoring
@@ -100,10 +102,11 @@ def run_complete(args: argparse.Namespace) -> None:
     else:
         weights = (0.5 if args.weight is None else args.weight,)
         choices = completion.choose(completion.mix(scores[0], scores[1], weights[0]))
+    unknown = [_unknown(args, model, questions) for model in models]
     result: dict[str, Any] = {
         "questions": args.questions,
         "choices": {q.name: completion.LETTERS[i] for q, i in zip(questions, choices, strict=True)},
-        "unknown": [_unknown(args, model, questions) for model in models],
+        "unknown": [len(found) for found in unknown],
     }  # fmt: skip
     if args.mix:
         result |= {"mix": args.mix, "weights": weights}
@@ -111,12 +114,15 @@ def run_complete(args: argparse.Namespace) -> None:
         result |= _accuracy(choices, answers)
         if args.mix:
             result["alone"] = [_accuracy(completion.choose(one), answers)["accuracy"] for one in scores]
-    for directory, model, unknown in zip(directories, models, result["unknown"], strict=True):
-        if unknown:
+    for directory, model, found in zip(directories, models, unknown, strict=True):
+        if found:
             fills, left_out = model.record.capability(FillsGaps), model.vocabulary.left_out
             known = (left_out and left_out.words) or (fills and not fills.of_word)
             whole = "" if known else ", with all of its probability: what it stands for is not known"
-            note(args, f"{unknown:,} of {scores[0].size:,} choices have a word that {directory} reads as {UNK}{whole}")
+            parts = Reading(punctuation=True).prepare(" ".join(word for words in found for word in words)).split()
+            marks = "; --punctuation separates marks from words" * any(part in model.vocabulary.ids for part in parts)
+            many = f"{len(found):,} of {scores[0].size:,}"
+            note(args, f"{many} choices have a word that {directory} reads as {UNK}{whole}{marks}")
     if args.json:
         print_answer(args, models[0].name, result)
         return
@@ -143,11 +149,20 @@ def _choice_scores(args: argparse.Namespace, model: Model, questions: list[compl
     return _log10(args, model, filled).reshape(len(questions), -1)
 
 
-def _unknown(args: argparse.Namespace, model: Model, questions: list[completion.Question]) -> int:
-    """Count choices that have a word outside the model's vocabulary."""
+def _unknown(args: argparse.Namespace, model: Model, questions: list[completion.Question]) -> list[list[str]]:
+    """Return, of each choice that has some, the words outside the model's vocabulary.
+
+    Where sentences are scored, a choice's words are those that it adds to its sentence, with marks that touch the gap.
+    """
     prepare, known = model_command.reading(args, model).prepare, model.vocabulary.ids
-    choices = (prepare(choice).split() for q in questions for choice in q.choices)
-    return sum(any(word not in known for word in words) for words in choices)
+    alone, apart = model.record.capability(FillsGaps), "." in known
+    unknown = []
+    for question in questions:
+        around = [] if alone else prepare(" ".join(question.around(apart))).split()
+        for text in question.choices if alone else question.sentences(apart):
+            words = Counter(prepare(text).split()) - Counter(around)
+            unknown.append([word for word in words if word not in known])
+    return list(filter(None, unknown))
 
 
 def _accuracy(choices: NDArray[np.int64], answers: NDArray[np.int64]) -> dict[str, Any]:

@@ -237,7 +237,7 @@ def test_word_vectors_fill_gaps_alone_or_beside_another_model(place, files, call
     assert call_json("complete", place / "kn", *argv)["right"] == 3
 
 
-def test_the_last_period_is_a_word_where_the_model_has_it(place, files, call, call_json, tmp_path):
+def test_the_last_period_is_a_word_where_the_model_has_it(place, capsys, call, call_json, tmp_path):
     for name, end in (("apart", " ."), ("without", "")):
         text = "".join(f"{line}{end}\n" for line in (place / "train.txt").read_text().splitlines())
         (tmp_path / f"{name}.txt").write_text(text)
@@ -247,7 +247,12 @@ def test_the_last_period_is_a_word_where_the_model_has_it(place, files, call, ca
     (tmp_path / "questions.csv").write_text(f"1,The he saw _____.,{','.join(words)}\n")
     assert call_json("complete", tmp_path / "apart", tmp_path / "questions.csv")["choices"] == {"1": "c"}
     # elsewhere `it.`, `tea.` and `bread.` are words, all of them unknown
-    assert call_json("complete", tmp_path / "without", tmp_path / "questions.csv")["choices"] == {"1": "a"}
+    found = call_json("complete", tmp_path / "without", tmp_path / "questions.csv")
+    assert (found["choices"], found["unknown"]) == ({"1": "a"}, [3])
+    assert main(["complete", str(tmp_path / "without"), str(tmp_path / "questions.csv")]) == 0
+    said = capsys.readouterr().err
+    assert "3 of 3 choices have a word" in said
+    assert "--punctuation separates marks from words" in said
 
 
 def test_the_best_weighted_hypotheses_are_chosen(place, files, call, call_json):

@@ -11,7 +11,7 @@ from jaxcf.data import reading
 from jaxcf.data.ratings import RatingScale
 from jaxcf.model_files import FILES
 from jaxcf.models import get, names, require
-from jaxfit.cli import learning_curve, options
+from jaxfit.cli import learning_curve, options, streams
 from jaxfit.cli.command import add_model, note, output, print_answer, required
 from jaxfit.cli.parser import Parser
 from jaxfit.run_dir import card, manifest
@@ -123,6 +123,7 @@ def run_info(args: argparse.Namespace) -> None:
 
 def run_export(args: argparse.Namespace) -> None:
     """Write the model for other programs."""
+    streams.escape()
     out = output(args, folder=args.format != "safetensors")
     model = opened(args)
     if args.format == "hub":

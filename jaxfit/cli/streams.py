@@ -41,7 +41,7 @@ def require_output() -> None:
 
 
 def escape() -> None:
-    """Let standard output escape what its encoding lacks: the result of a training is not lost by a folder's name."""
+    """Let standard output escape what its encoding lacks: a result or a file is not lost by a folder's name."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 

@@ -58,7 +58,7 @@ def write(directory: Path, card: str, scores: Scores) -> None:
     with replacing(directory / manifest.SCORES) as aside:
         json_text.write(aside, scores)
     with replacing(directory / manifest.CARD) as aside:
-        aside.write_text(card, encoding="utf-8")
+        aside.write_text(card, encoding="utf-8", errors="backslashreplace")  # names of files need not be UTF-8
 
 
 def scores_of(directory: Path, info: Mapping[str, Any]) -> Scores:

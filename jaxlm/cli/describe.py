@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from jaxfit.cli import learning_curve, options
+from jaxfit.cli import learning_curve, options, streams
 from jaxfit.cli.command import output, print_answer, required
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
@@ -76,6 +76,7 @@ def run_info(args: argparse.Namespace) -> None:
 
 def run_export(args: argparse.Namespace) -> None:
     """Write the model for other programs."""
+    streams.escape()
     form = required(args, "format", f"choose from {', '.join(FORMS)}")
     out = output(args, folder=form == HUB)
     chosen = [] if args.vectors is None else [args.vectors]

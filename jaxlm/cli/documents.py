@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxfit.cli import options
+from jaxfit.cli import options, streams
 from jaxfit.cli.command import note, output, print_answer, required
 from jaxfit.cli.help import Rare
 from jaxfit.cli.parser import Parser
@@ -127,6 +127,7 @@ def add_features(parser: Parser) -> None:
 
 def run_features(args: argparse.Namespace) -> None:
     """Write a vector for each document."""
+    streams.escape()
     out = output(args)
     model = model_command.model_of(args, EncodesDocuments)
     documents, unknown = _documents(args, model, args.files)

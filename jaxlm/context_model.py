@@ -20,7 +20,7 @@ from jaxfit.program import Mean, Metric, Metrics, Program, Ragged
 from jaxfit.tables import rows_of
 from jaxlm.capabilities import PredictsWords
 from jaxlm.data import next_words
-from jaxlm.data.contexts import NO_WORD, Text, gather_contexts, text_of, without_history
+from jaxlm.data.contexts import Text, context_after, gather_contexts, text_of, without_history
 from jaxlm.data.next_words import Following, NextWords
 from jaxlm.objectives import output
 from jaxlm.objectives.softmax import sum_log_normalizer
@@ -233,10 +233,9 @@ def predicts_from_context(
     compiled = jax.jit(log_prob, static_argnums=2)
 
     def of_history(model: Model, history: np.ndarray) -> np.ndarray:
-        eos, c = model.vocabulary.eos, model.config.context_size
-        before = np.full(c - 1, NO_WORD if model.config.across_lines else eos)
-        context = jnp.asarray(np.concatenate([before, [eos], history])[len(history) :], jnp.int32)
-        return np.asarray(compiled(model.params, context, model.config, **of_structure(model, history)))
+        config = model.config
+        context = context_after(history, model.vocabulary.eos, config.context_size, config.across_lines)
+        return np.asarray(compiled(model.params, context, config, **of_structure(model, history)))
 
     def log_normalizers(model: Model, ids: np.ndarray) -> np.ndarray | None:
         return _scores(model, ids, model.config, log_normalizer) if output.is_unnormalized(model.config) else None

@@ -112,7 +112,7 @@ class Structure:
         fields: structure -> the fields of the model's Config that it determines, or from which it was built.
         arrays: structure -> the array that holds it, for other programs.
         for_prediction: (structure, history, model) -> what `log_prob` of `jaxlm.context_model.predicts_from_context`
-            takes in addition, arrays by name; history: int32 [n], on one line.
+            takes in addition, arrays by name; history: int32 [n].
         sha256: structure -> its digest, for `config.json`.
         save: (structure, directory) writes its file; load: (directory, num_words) -> structure.
         stand_in: (options, num_words, counts) -> a structure of about the same size as that of `build`, made without

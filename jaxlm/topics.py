@@ -164,9 +164,10 @@ def mixtures(
 
 
 def for_prediction(topics: Topics, history: NDArray[np.int32], model: Any) -> dict[str, NDArray[np.float32]]:
-    """Return the mixture of topics after a history on one line, int32 [n], as an argument of `log_prob`."""
+    """Return the mixture of topics after a history, int32 [n], as an argument of `log_prob`."""
     ids = np.append(history, np.int32(model.vocabulary.eos))
-    return {"topics": mixtures(topics, ids, model.vocabulary.eos, model.config, False, len(history))[0]}
+    across_lines = model.config.across_lines
+    return {"topics": mixtures(topics, ids, model.vocabulary.eos, model.config, across_lines, len(history))[0]}
 
 
 def check(options: TopicOptions) -> None:

@@ -88,6 +88,21 @@ def gather_contexts(
     return contexts, text.words[index]
 
 
+def context_after(history: np.ndarray, eos: int, context_size: int, across_lines: bool) -> np.ndarray:
+    """Return the context of the word after a history: int32 [c], oldest word first.
+
+    Args:
+        history: int32 [n], the words since the beginning of a line, with a line end after each line.
+        eos: id of the line end, which also precedes the history.
+        context_size: c.
+        across_lines: whether contexts continue across line ends: then there is no word before the line end that
+            precedes the history; otherwise all places before the context's last line end have line ends.
+    """
+    near = history if across_lines else np.split(history, np.flatnonzero(history == eos) + 1)[-1]
+    before = np.full(context_size - 1, NO_WORD if across_lines else eos)
+    return np.concatenate([before, [eos], near])[len(near) :].astype(np.int32)
+
+
 def leave_out(ids: np.ndarray, eos: int, fold: int, folds: int) -> np.ndarray:
     """Return a text without one of several contiguous folds of nearly equal size, cut at line ends (§4.6.6).
 

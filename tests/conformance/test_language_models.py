@@ -91,6 +91,17 @@ def test_before_a_line_that_begins_afresh_is_a_line_end_and_before_it_no_word(ca
     assert np.any(np.abs(model.log_prob(["<eos>"] * c) - expected) > 1e-4)
 
 
+@of([case for case in PREDICTING if hasattr(case.record.config, "across_lines")])
+@pytest.mark.parametrize("across_lines", [True, False])
+def test_distributions_after_several_lines_are_what_texts_are_scored_by(case, across_lines, place, trained):
+    model, ids = case.load(trained(case)), place.corpus.valid[:50]
+    model = dataclasses.replace(model, config=dataclasses.replace(model.config, across_lines=across_lines))
+    c = getattr(model.config, "context_size", 0)  # before the text, contexts differ
+    words = [model.vocabulary.words[i] for i in ids]
+    expected = [model.log_prob(words[:i])[ids[i]] for i in range(c, len(ids))]
+    np.testing.assert_allclose(model.event_log_probs(ids)[c:], expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("case", CARRYING)
 def test_a_state_carried_from_word_to_word_predicts_as_the_whole_history_does(case, place, tmp_path):
     """A random text with line ends; a state that has been advanced can be advanced again."""

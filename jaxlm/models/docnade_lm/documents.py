@@ -62,13 +62,17 @@ def texts(config: Any, eos: int, tree: Tree | None = None) -> Callable[[np.ndarr
     codes = output.codes(tree)
 
     def grouped(ids: np.ndarray) -> Grouped | output.Data:
-        ends = np.flatnonzero(ids == eos)[config.group_lines - 1 :: config.group_lines] + 1
-        start = np.unique([0, *ends, len(ids)]).astype(np.int32)
+        start = np.unique([0, *document_ends(ids, eos, config.group_lines), len(ids)]).astype(np.int32)
         padded = np.pad(start, (0, capacity_step(len(start)) - len(start)), mode="edge")
         text = Grouped(text_of(ids, eos), jax.device_put(padded), np.int32(len(start) - 1))
         return output.data(text, ids, config, codes())
 
     return grouped
+
+
+def document_ends(ids: np.ndarray, eos: int, group_lines: int) -> NDArray[np.int64]:
+    """Return the number of events up to the end of each complete document of a text."""
+    return np.flatnonzero(ids == eos)[group_lines - 1 :: group_lines] + 1
 
 
 def gather(data: Grouped | output.Data, index: Array, capacity: int, config: Any) -> Batch:

@@ -33,10 +33,10 @@ from jaxfit.tables import rows_of
 from jaxlm.capabilities import Embeds, PredictsWords
 from jaxlm.context_model import PERPLEXITY, of_structure
 from jaxlm.contract import BySGD, LanguageModel
-from jaxlm.data.contexts import NO_WORD, vectors_of, without_history
+from jaxlm.data.contexts import context_after, vectors_of, without_history
 from jaxlm.data.documents.ordered import running_sums
 from jaxlm.models import nplm
-from jaxlm.models.docnade_lm.documents import Batch, costs, gather, num_documents, num_events, texts
+from jaxlm.models.docnade_lm.documents import Batch, costs, document_ends, gather, num_documents, num_events, texts
 from jaxlm.objectives import output
 from jaxlm.objectives.word_tree import WORD_TREE
 from jaxlm.trees.paths import Tree
@@ -215,14 +215,14 @@ def program(config: Config) -> Program:
 
 
 def of_history(model: Model, history: np.ndarray) -> np.ndarray:
-    """Compute log P of every word after a history, int32 [n], of a document's first line: [N_w], nats."""
+    """Compute log P of every word after a history, int32 [n], which begins with a document: [N_w], nats."""
     config, eos = model.config, model.vocabulary.eos
-    before = np.full(config.context_size - 1, NO_WORD if config.across_lines else eos)
-    padded = np.concatenate([before, [eos], history]).astype(np.int32)
-    earlier = np.full(capacity_step(len(history)), -1, np.int32)  # compiled for few lengths
-    earlier[: len(history)] = history
+    context = context_after(history, eos, config.context_size, config.across_lines)
+    document = np.split(history, document_ends(history, eos, config.group_lines))[-1]
+    earlier = np.full(capacity_step(len(document)), -1, np.int32)  # compiled for few lengths
+    earlier[: len(document)] = document
     given = of_structure(model, history)
-    return np.asarray(_predicted(model.params, padded[len(history) :], earlier, config, **given))
+    return np.asarray(_predicted(model.params, context, earlier, config, **given))
 
 
 @partial(jax.jit, static_argnums=3)

@@ -18,6 +18,7 @@ from jaxlm.capabilities import HasNGrams, PredictsWords
 from jaxlm.cli import model_command
 from jaxlm.data.encoding import Encoded, encode, encode_pieces
 from jaxlm.data.files import tokens
+from jaxlm.data.vocabulary import UNK
 from jaxlm.model_files import load
 from jaxlm.tasks import mixture
 from jaxlm.tasks.evaluate import LN10, evaluate, line_log_probs, show_normalizers, spread_of_normalizers
@@ -211,11 +212,13 @@ def _exchange(ids: np.ndarray, model: Model, second: Model, args: argparse.Names
         return ids
     if set(model.vocabulary.words) != set(second.vocabulary.words):
         here, there = set(model.vocabulary.words), set(second.vocabulary.words)
-        odd = min(here ^ there)
+        odd = UNK if UNK in here ^ there else min(here ^ there)
         owner = args.directory if odd in here else name
         raise UserError(
             f"different vocabularies, of {len(here):,} and {len(there):,} words: {odd!r} is only in {owner}",
             f"{args.directory}, {name}",
-            "train both on the same text, or one with --vocab and the other's vocabulary.txt",
+            model.vocabulary.advice_to_agree(
+                there, "train both on the same text, or one with --vocab and the other's vocabulary.txt"
+            ),
         )
     return np.array([second.vocabulary.ids[word] for word in model.vocabulary.words], np.int32)[ids]

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -131,6 +131,10 @@ class Vocabulary:
         words = tuple(sorted(entries, key=lambda w: (-entries[w], w)))
         left_out = LeftOut(len(outside), int(sum(outside)), rule if outside else "none")
         return cls(words, np.array([entries[w] for w in words], np.int64), left_out)
+
+    def advice_to_agree(self, others: Collection[str], otherwise: str) -> str:
+        """Return what to do about a model of other words; `otherwise`, unless one of the two alone has `<unk>`."""
+        return "train both with --closed-vocabulary, or neither" if (UNK in self.ids) != (UNK in others) else otherwise
 
     def save(self, path: Source) -> None:
         """Write one line per entry, in the order of ids: the word and, after a tab, its count if known."""

@@ -61,10 +61,16 @@ def load(path: str | Path, num_words: int | None = None) -> Tree:
     if version != VERSION:
         raise UserError(f"tree file of version {version}, not {VERSION}", path, "create it again")
     check(tree, path)
-    if num_words not in (None, tree.num_words):
+    if num_words is not None:
+        require_size(tree, num_words, path)
+    return tree
+
+
+def require_size(tree: Tree, num_words: int, path: str | Path) -> None:
+    """Raise a UserError for a tree that is not over as many words as a vocabulary has."""
+    if tree.num_words != num_words:
         what = f"tree over {tree.num_words} words for a vocabulary of {num_words}"
         raise UserError(what, path, "use the vocabulary the tree was built for")
-    return tree
 
 
 def words_of(path: str | Path) -> tuple[str, ...] | None:

@@ -31,18 +31,20 @@ def read(name: str, vocabulary: Vocabulary | None = None) -> Tree:
         UserWarning: the words of the tree are not known, and its ids are taken as they are.
     """
     path = Path(name) / FILE if Path(name).is_dir() else Path(name)
-    tree = tree_file.load(path, None if vocabulary is None else len(vocabulary))
+    tree = tree_file.load(path)
     if vocabulary is None:
         return tree
     words = _words_of(path)
+    if words is not None and sorted(words) != sorted(vocabulary.words):
+        advice = vocabulary.advice_to_agree(words, "give the vocabulary.txt of its model to --vocab")
+        raise UserError("its tree is over other words", name, advice)
+    tree_file.require_size(tree, len(vocabulary), path)
     if words is None:
         warn(
             f"the tree file has no words, and its ids are taken for those of this vocabulary ({name}) - write it "
             "again: jaxlm tree DIR --out tree.npz"
         )
         return tree
-    if sorted(words) != sorted(vocabulary.words):
-        raise UserError("its tree is over other words", name, "give the vocabulary.txt of its model to --vocab")
     ids = np.array([vocabulary.ids[word] for word in words], np.int32)
     leaf = tree.children < 0
     children = tree.children.copy()

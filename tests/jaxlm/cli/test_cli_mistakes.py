@@ -190,6 +190,10 @@ def test_models_of_different_words_cannot_be_mixed(place, call, complaint, tmp_p
     call("train", "kn", "--train", place / "train.txt", "--vocab-size", 10, "--out", tmp_path / "kn")
     line = complaint("eval", place / "lbl", "--text", place / "test.txt", "--mix", tmp_path / "kn")
     assert "different vocabularies" in line
+    call("train", "unigram", "--train", place / "train.txt", "--closed-vocabulary", "--out", tmp_path / "closed")
+    line = complaint("eval", place / "lbl", "--text", place / "test.txt", "--mix", tmp_path / "closed")
+    assert "'<unk>' is only in" in line
+    assert "train both with --closed-vocabulary, or neither" in line
 
 
 def test_a_full_disk_loses_nothing_and_training_resumes(place, capsys, monkeypatch, tmp_path):

@@ -43,6 +43,8 @@ def test_the_words_of_a_tree_keep_their_leaves_in_a_vocabulary_of_another_order(
     np.testing.assert_array_equal(read(name, Vocabulary(WORDS)).children, tree.children)
     with pytest.raises(UserError, match=r"its tree is over other words .* - give the vocabulary.txt of its model to"):
         read(name, Vocabulary(("<eos>", "tea", "she", "saw")))
+    with pytest.raises(UserError, match=r"over other words .* - train both with --closed-vocabulary, or neither"):
+        read(name, Vocabulary((*WORDS, "<unk>")))
 
 
 def test_a_tree_is_read_from_a_folder_for_hubs(tmp_path):

@@ -139,7 +139,10 @@ class Vocabulary:
     def save(self, path: Source) -> None:
         """Write one line per entry, in the order of ids: the word and, after a tab, its count if known."""
         counts = [""] * len(self) if self.counts is None else [f"\t{n}" for n in self.counts]
+        # of a file that begins with the character U+FEFF, `load` passes over it
+        begin = "\ufeff" if self.words[0].startswith("\ufeff") else ""
         with open(path, "w", encoding="utf-8", newline="\n") as f:
+            f.write(begin)
             f.writelines(f"{w}{n}\n" for w, n in zip(self.words, counts, strict=True))
 
     @classmethod

@@ -140,6 +140,12 @@ def test_saved_vocabulary_equals_loaded(tmp_path):
     assert Vocabulary.load(tmp_path / "saved").counts is None
 
 
+def test_a_first_word_that_begins_with_the_byte_order_mark_is_loaded(tmp_path):
+    words = ("\ufeffx", "x", "<eos>")
+    Vocabulary(words).save(tmp_path / "saved")
+    assert Vocabulary.load(tmp_path / "saved").words == words
+
+
 def test_utf_16_without_its_byte_order_mark_is_refused(tmp_path):
     path = write(tmp_path / "t", "some words\n".encode("utf-16-le"))
     with pytest.raises(

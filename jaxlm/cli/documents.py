@@ -104,7 +104,7 @@ def run_eval(args: argparse.Namespace, model: Model) -> None:
     share = unknown / (result.words + unknown)
     print(f"document perplexity  {result.perplexity:.2f} ({low:.2f} to {high:.2f}, 95 % by bootstrap over documents)")
     if result.bound is not None:
-        print(f"variational bound    {result.bound:.2f}, which the perplexity is at most")
+        print(f"variational bound    {result.bound:.2f}, which the exact perplexity is at most")
     if result.standard_error is not None:
         print(f"standard error       {result.standard_error:.2f}, of the estimated probabilities, beside the interval")
     print(f"documents            {result.documents:,} ({len(documents) - result.documents:,} more have no words)")

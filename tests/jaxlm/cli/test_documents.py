@@ -195,7 +195,10 @@ def test_eval_says_how_far_estimates_are_off(folder, call):
     files = ["--train", folder / "train.feat", "--vocab", folder / "vocab", "--epochs", "2"]
     call("train", "lda", *files, "--num-topics", "2", "--out", folder / "lda-2")
     call("train", "replicated-softmax", *files, "--num-hidden", "2", "--out", folder / "softmax-2")
-    for name, key, line in (("lda-2", "bound", "variational bound"), ("softmax-2", "standard_error", "standard error")):
+    for name, key, line, what in (
+        ("lda-2", "bound", "variational bound", "which the exact perplexity is at most"),
+        ("softmax-2", "standard_error", "standard error", "of the estimated probabilities"),
+    ):
         model, argv = jaxlm.load(folder / name), ["eval", folder / name, "--text", folder / "test.feat"]
         documents, _ = documents_of(model, folder / "test.feat")
         found = json.loads(call(*argv, "--json"))
@@ -208,7 +211,7 @@ def test_eval_says_how_far_estimates_are_off(folder, call):
             error = model.document_standard_error(documents)
             assert error > 0
             assert found[key] == pytest.approx(found["document_perplexity"] * error)
-        assert f"{line:<20} {found[key]:.2f}, " in call(*argv)
+        assert f"{line:<20} {found[key]:.2f}, {what}" in call(*argv)
         assert model.evaluate([folder / "test.feat"]).record()[key] == found[key]
 
 

@@ -83,7 +83,10 @@ def run_export(args: argparse.Namespace) -> None:
     if chosen and form not in OF_VECTORS:
         advice = f"leave it out, or choose {' or '.join(OF_VECTORS)}"
         raise UserError(f"a file of the format {form} is not of word vectors", "--vectors", advice)
-    model = model_command.model_of(args)
+    if form == HUB and args.unfinished:
+        raise UserError("a folder for hubs is of a finished model", "--unfinished", "go on with it by --resume")
+    # `hub` refuses an unfinished one, with advice that fits
+    model = load(args.directory, unfinished=args.unfinished or form == HUB, verify=args.verify)
     if form == HUB:
         hub(model, Path(args.directory), out)
     else:

@@ -73,6 +73,12 @@ def test_an_unfinished_training_is_refused_unless_asked_for(place, copy, capsys)
     capsys.readouterr()
     assert main(["info", str(folder)]) == 0
     assert "not finished" in capsys.readouterr().out
+    hub = ["export", str(folder), "--format", "hub", "--out", str(folder / "hub")]
+    for argv, advised in ((hub, "has not finished"), ([*hub, "--unfinished"], "of a finished model (--unfinished)")):
+        assert main(argv) == 2
+        said = capsys.readouterr().err
+        assert advised in said
+        assert said.endswith("by --resume\n")
     shutil.rmtree(folder / "parameters")
     assert "no parameters of a best epoch have been saved yet" in (said := refusal(folder, unfinished=True))
     assert "--max-minutes" in said

@@ -13,7 +13,7 @@ import stat
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -86,6 +86,12 @@ def open_bytes(path: Source, content: IO[bytes] | None = None, readable: Collect
 def is_pipe(path: Source) -> bool:
     """Return whether a name is that of a stream: standard input, or what the shell makes of `<(command)`."""
     return str(path) == "-" or (DESCRIPTOR.fullmatch(str(path)) is not None and Path(path).is_fifo())
+
+
+def require_read_once(files: Iterable[Source | None]) -> None:
+    """Raise a UserError where several of the files are standard input (`-`)."""
+    if [*files].count("-") > 1:
+        raise UserError("standard input cannot be read twice", "-", "name a file for one of them")
 
 
 def lines_of(file: IO[bytes], path: Source) -> Iterator[bytes]:

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import os
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from jaxfit.cli.command import note, output, print_answer, required
 from jaxfit.cli.help import Rare
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
+from jaxfit.files.opening import require_read_once
 from jaxfit.run_dir.run import Trained
 from jaxfit.wording import quantity
 from jaxlm.capabilities import EncodesDocuments, HasTopics, PredictsDocuments
@@ -129,6 +129,7 @@ def run_features(args: argparse.Namespace) -> None:
     """Write a vector for each document."""
     streams.escape()
     out = output(args)
+    require_read_once(args.files)
     model = model_command.model_of(args, EncodesDocuments)
     documents, unknown = _documents(args, model, args.files)
     vectors = model.features(documents)
@@ -153,15 +154,14 @@ def add_retrieve(parser: Parser) -> None:
 def run_retrieve(args: argparse.Namespace) -> None:
     """Print the precision at levels of recall of documents that are ranked by their vectors."""
     names = required(args, "database", "name labelled documents: --database FILE")
+    require_read_once([*args.files, *names])
     model = model_command.model_of(args, EncodesDocuments)
     (queries, unknown), (database, unranked) = (_documents(args, model, each) for each in (args.files, names))
     for each, documents in ((args.files, queries), (names, database)):
         if not any(documents.labels):
             raise UserError("the documents have no labels", each[0], _advice_on_labels(model))
-    ranked = {os.path.realpath(file) for file in names}
-    for file in args.files:
-        if os.path.realpath(file) in ranked:
-            note(args, f"{file} is in the database, too: each of its documents finds itself first")
+    for file in model_command.shared(args.files, names):
+        note(args, f"{file} is in the database, too: each of its documents finds itself first")
     found = retrieve(model.features(queries), model.features(database), queries.labels, database.labels)
     if not len(found.precision):
         raise UserError("no label of these documents is one of the database", args.files[0], "check the labels")

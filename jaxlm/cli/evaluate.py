@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxfit.cli import options
-from jaxfit.cli.command import print_answer, required
+from jaxfit.cli.command import note, print_answer, required
 from jaxfit.cli.help import Rare
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
+from jaxfit.files.opening import require_read_once
 from jaxfit.recipe import SEED
 from jaxlm.capabilities import HasNGrams, PredictsWords
 from jaxlm.cli import model_command
@@ -73,6 +74,7 @@ def add_score(parser: Parser) -> None:
 def run_eval(args: argparse.Namespace) -> None:
     """Print perplexity, events, unknown words, log-probability."""
     files = required(args, "text", "name a text: --text FILE")
+    require_read_once([*files, *(args.fit_weight_on or ())])
     if not args.mix and (args.weight is not None or args.fit_weight_on):
         raise UserError("there is no second model to mix", "--weight, --fit-weight-on", "name it: --mix DIR2")
     if args.weight is not None and len(args.mix) > 1:
@@ -88,6 +90,8 @@ def run_eval(args: argparse.Namespace) -> None:
     if args.orderings is not None or args.seed is not None:
         raise UserError("they are for models of documents", "--orderings, --seed", "leave them out")
     texts = [files] + ([args.fit_weight_on] if args.fit_weight_on else [])
+    for file in model_command.shared(files, args.fit_weight_on or ()):
+        note(args, f"the shares are fitted to {file}, too: the mixture's score says nothing about other text")
     reading = model_command.reading(args, model)
     encoded = [encode(files, model.vocabulary, reading) for files in texts]
     log_probs = [model.event_log_probs(text.ids) for text in encoded]

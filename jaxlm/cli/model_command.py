@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import functools
+import os
 from collections.abc import Iterable
 
 from jaxfit.cli import command, options
@@ -61,6 +62,12 @@ def note_unknown(args: argparse.Namespace, model: Model, words: Iterable[str]) -
         shown = ", ".join(map(repr, unknown[:SHOWN])) + (f" and {len(unknown) - SHOWN:,} more" * (len(unknown) > SHOWN))
         what = "an unknown word, read" if len(unknown) == 1 else "unknown words, read"
         command.note(args, f"{what} as {UNK}: {shown}")
+
+
+def shared(files: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Return those of the files that are among the others, by whatever name."""
+    known = {os.path.realpath(file) for file in others}
+    return [file for file in files if os.path.realpath(file) in known]
 
 
 def model_of(args: argparse.Namespace, needed: type[Capability] | None = None) -> Model:

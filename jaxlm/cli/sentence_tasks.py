@@ -13,6 +13,7 @@ from jaxfit.cli import options
 from jaxfit.cli.command import note, print_answer
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
+from jaxfit.files.opening import require_read_once
 from jaxfit.wording import quantity
 from jaxlm.capabilities import FillsGaps, PredictsWords
 from jaxlm.cli import model_command
@@ -85,6 +86,7 @@ def run_complete(args: argparse.Namespace) -> None:
         raise UserError("there is no second model to mix", "--weight, --fit-weight", "name it: --mix DIR2")
     if args.fit_weight and not args.answers:
         raise UserError("the weight is to be fitted without answers", "--fit-weight", "name them: --answers FILE")
+    require_read_once([args.questions, args.answers])
     directories = [args.directory, *filter(None, [args.mix])]
     models = [load(directory, unfinished=args.unfinished, verify=args.verify) for directory in directories]
     for directory, model in zip(directories, models, strict=True):
@@ -197,6 +199,7 @@ def run_rescore(args: argparse.Namespace) -> None:
     if args.fit_weights and not args.references:
         raise UserError("weights are to be fitted without references", "--fit-weights", "name them: --references FILE")
     weights = _weights(args)
+    require_read_once([args.nbest, args.references, args.noise])
     model = model_command.model_of(args, PredictsWords)
     encoding = model_command.reading(args, model).encoding
     lists = rescoring.read(args.nbest, encoding)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Trained
 from jaxlm import card, models, training
 from jaxlm.capabilities import PredictsWords
+from jaxlm.cli import model_command
 from jaxlm.contract import RENAMED, BySGD, LanguageModel
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Corpus, Texts
@@ -249,12 +251,14 @@ def read(args: argparse.Namespace, model: LanguageModel, carve: bool) -> Texts |
 
 
 def _trained_on(args: argparse.Namespace) -> Iterator[str]:
-    """Say which files are both trained and evaluated on."""
-    train = {os.path.realpath(file) for file in args.train or ()}
+    """Say which files are trained on several times, or both trained and evaluated on."""
+    train = args.train or ()
+    for file, times in Counter(map(os.path.realpath, train)).items():
+        if times > 1:
+            yield f"--train {file} is given {times} times, and counts as often"
     for name in ("valid", "test"):
-        for file in getattr(args, name) or ():
-            if os.path.realpath(file) in train:
-                yield f"--{name} {file} is trained on, too: its score says nothing about other text"
+        for file in model_command.shared(getattr(args, name) or (), train):
+            yield f"--{name} {file} is trained on, too: its score says nothing about other text"
 
 
 def _read(args: argparse.Namespace, model: LanguageModel, carve: bool) -> Texts | DocumentFiles:

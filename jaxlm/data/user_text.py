@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxfit.errors import UserError
+from jaxfit.files.opening import require_read_once
 from jaxlm.data.corpus import Corpus, Texts, content_sha256, coverage_note, word_counts
 from jaxlm.data.encoding import Encoded, build, encode
 from jaxlm.data.files import CHUNK, Reading
@@ -43,8 +44,7 @@ def from_files(
         UserError: as `jaxlm.data.encoding.build`; standard input is named twice.
     """
     reading = reading or Reading()
-    if [*train, *valid, *test].count("-") > 1:
-        raise UserError("standard input cannot be read twice", "-", "name a file for one of them")
+    require_read_once([*train, *valid, *test])
     for file in [*valid, *test]:  # before the training text is read, which may take long
         if file != "-" and not os.path.exists(file):
             raise UserError("there is no such file", file or "''", "check the name")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
+from jaxfit.files.opening import require_read_once
 from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_sha256, counted
 from jaxlm.data.documents.options import DocumentReading
 from jaxlm.data.documents.parsing import Bags, format_of, read, read_words
@@ -55,8 +56,7 @@ def from_files(
     Raises:
         UserError: as `parsing.read`; the documents have no words; options that the format does not take.
     """
-    if [*train, *valid, *test].count("-") > 1:
-        raise UserError("standard input cannot be read twice", "-", "name a file for one of them")
+    require_read_once([*train, *valid, *test])
     for file in [*valid, *test]:  # before the training documents are read, which may take long
         if file != "-" and not os.path.exists(file):
             raise UserError("there is no such file", file, "check the name")

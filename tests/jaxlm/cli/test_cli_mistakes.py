@@ -160,6 +160,12 @@ MISTAKES = {
 }
 
 
+TWICE = ("eval {place}/kn --text - -", "eval {place}/kn --text - --mix {place}/lbl --fit-weight-on -",
+         "complete {place}/kn - --answers -", "rescore {place}/kn - --references -",
+         "retrieve {place}/lbl - --database -")  # fmt: skip
+MISTAKES |= dict.fromkeys(TWICE, "standard input cannot be read twice (-) - name a file for one of them")
+
+
 @pytest.mark.parametrize("command", MISTAKES)
 def test_a_mistake_is_one_line_and_changes_nothing(place, complaint, command):
     before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}

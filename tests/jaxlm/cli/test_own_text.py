@@ -248,3 +248,7 @@ def test_evaluation_on_training_text_is_said(said, tmp_path):
         assert f"--{name} {file} is trained on, too" in err
     _, err = said("train", "unigram", "--train", one, "--valid", two, "--out", tmp_path / "n")
     assert "is trained on, too" not in err
+    _, err = said("train", "unigram", "--train", one, two, f"{tmp_path}/./one.txt", "--out", tmp_path / "often")
+    assert err.count(f"--train {one} is given 2 times") == 1
+    _, err = said("eval", tmp_path / "n", "--text", two, "--mix", tmp_path / "n", "--fit-weight-on", one, two)
+    assert f"the shares are fitted to {two}, too" in err

@@ -59,7 +59,8 @@ def train(
     Args:
         model: the name of a registered model, as in `jaxlm train MODEL`.
         text: a file (its name, or a path), a list of paths, or lines in memory: strings, or lists of words. A line is a
-            sentence or, for models of documents, a document or its counts. None: prose that comes with Python.
+            sentence or, for models of documents, a document: lines in memory are its words, or with `format="counts"`
+            its counts; the first line of a file shows which it has. None: prose that comes with Python.
         valid: validation text, given likewise; None: if the model needs any, the last 5 % of the training text, or 5 %
             of the documents, drawn at random.
         out: folder for the model: new or empty, or that of the same training with `resume=True`; None: the model stays

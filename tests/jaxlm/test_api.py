@@ -301,3 +301,5 @@ def test_documents_have_vectors():
     model = jaxlm.train("docnade", documents, num_hidden=4, epochs=1, batch_size=4, min_count=1, progress=False)
     assert "12:30" in model, "texts in memory are never taken for counts"
     assert model.features(["pears plums", "cars"]).shape == (2, 4)
+    counts = jaxlm.train("lda", ["1 1:2 2:1", "0 2:3"], num_topics=2, format="counts", progress=False)
+    assert counts.vocabulary.words == ("1", "2")

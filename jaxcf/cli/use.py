@@ -9,11 +9,12 @@ from jaxcf.cli.queries import add_files, note_number, note_unknown, opened, quer
 from jaxcf.contract import FROM_DATA, HasFactors, PredictsRatings
 from jaxcf.data import reading
 from jaxcf.data.ratings import RatingScale
-from jaxcf.model_files import FILES
+from jaxcf.model_files import FILES, load
 from jaxcf.models import get, names, require
 from jaxfit.cli import learning_curve, options, streams
 from jaxfit.cli.command import add_model, note, output, print_answer, required
 from jaxfit.cli.parser import Parser
+from jaxfit.errors import UserError
 from jaxfit.run_dir import card, manifest
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import read_config, read_info, require_types
@@ -87,6 +88,7 @@ def run_predict(args: argparse.Namespace) -> None:
 
 def run_info(args: argparse.Namespace) -> None:
     """Print what a model is and how it was trained, or how far its training has come."""
+    streams.escape()
     info = read_info(Path(args.directory))
     record = get(info["model"], args.directory)
     manifest.require_whole(Path(args.directory), FILES, verify=args.verify)
@@ -124,17 +126,20 @@ def run_info(args: argparse.Namespace) -> None:
 def run_export(args: argparse.Namespace) -> None:
     """Write the model for other programs."""
     streams.escape()
-    out = output(args, folder=args.format != "safetensors")
-    model = opened(args)
-    if args.format == "hub":
+    out, for_hub = output(args, folder=args.format != "safetensors"), args.format == "hub"
+    if for_hub and args.unfinished:
+        raise UserError("a folder for hubs is of a finished model", "--unfinished", "go on with it by --resume")
+    # `export.hub` refuses an unfinished one, with advice that fits
+    model = load(args.directory, unfinished=args.unfinished or for_hub, verify=args.verify)
+    if for_hub:
         export.hub(model, Path(args.directory), out)
         note(args, "the folder has the ids of users and items, and who rated or took what")
     else:
         arrays = export.FORMATS[args.format](model, out)
     if args.json:
-        shapes = {} if args.format == "hub" else {"arrays": {name: list(x.shape) for name, x in arrays.items()}}
+        shapes = {} if for_hub else {"arrays": {name: list(x.shape) for name, x in arrays.items()}}
         print_answer(args, model.name, {"format": args.format, "out": str(out), **shapes})
-    elif args.format == "hub":
+    elif for_hub:
         print(f"wrote {out} ({sum(path.stat().st_size for path in out.iterdir()):,} bytes)")
     else:
         print(f"{out}: {', '.join(f'{name} {array.shape}' for name, array in arrays.items())}")

@@ -41,6 +41,7 @@ def add_export(parser: Parser) -> None:
 
 def run_info(args: argparse.Namespace) -> None:
     """Print what the model is, its sizes, and how its training went."""
+    streams.escape()
     directory = Path(args.directory)
     model = load(directory, unfinished=True, verify=args.verify)  # it says whether it is
     history = Journal(directory).epochs() if (directory / CONFIG).exists() else []

@@ -1,6 +1,7 @@
 """Loading: what is refused in one line, what is shared, and the precision of all that is public."""
 
 import json
+import re
 import shutil
 
 import jax
@@ -178,6 +179,10 @@ def test_an_unfinished_training_is_refused_unless_it_is_asked_for(data, tmp_path
     assert cli.main([*argv, "--unfinished"]) == 0
     assert cli.main(["info", str(tmp_path / "m")]) == 0
     assert "training      not finished: go on with it by --resume" in capsys.readouterr().out
+    hub = ["export", str(tmp_path / "m"), "--format", "hub", "--out", str(tmp_path / "hub")]
+    for argv, said in ((hub, "has not finished .* - go on with it by"), ([*hub, "--unfinished"], "a finished model")):
+        assert cli.main(argv) == 2
+        assert re.search(f"{said}.* --resume\n$", capsys.readouterr().err)
     shutil.rmtree(tmp_path / "m" / "parameters")
     with pytest.raises(UserError, match="no parameters of a best epoch"):
         jaxcf.load(tmp_path / "m", unfinished=True)

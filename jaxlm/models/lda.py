@@ -37,6 +37,7 @@ from jaxlm.document_model import log_mean_exp
 
 FILE, DAMAGED = "topics.npz", "not a file of topics, or a damaged one"
 PARTICLES = 20  # of an order of the words
+PRIOR: dict[str, Any] = {"low": 1e-4, "high": 1, "first": True}  # scikit-learn takes none above 1
 STEPS, CHANGE = 100, 1e-3  # of γ: at most, and the mean change at which they end; as in scikit-learn
 ENTRIES = 2**22  # of an array of words by topics that inference holds at a time
 CACHED = 32  # documents whose particles a CPU's cache holds
@@ -49,14 +50,10 @@ class Config:
     num_words: int = option(help="vocabulary size", unit="words")
     num_topics: int = option(50, "size of a document's representation", "topics", first=True)
     alpha: float | None = option(
-        None, "parameter of the Dirichlet distribution of a document's topics; 1 / topics unless given", low=1e-4,
-        first=True,
-    )  # fmt: skip
+        None, "parameter of the Dirichlet distribution of a document's topics; 1 / topics unless given", **PRIOR
+    )
     eta: float | None = option(
-        None,
-        "parameter of the Dirichlet distribution of a topic's words; 1 / topics unless given",
-        low=1e-4,
-        first=True,
+        None, "parameter of the Dirichlet distribution of a topic's words; 1 / topics unless given", **PRIOR
     )
 
     def priors(self) -> tuple[float, float]:

@@ -229,6 +229,8 @@ MISTAKES = {
     "eval {model} --text {test} --mix {model}": "models of documents are not mixed (--mix, --weight, --fit-weight-on)",
     "eval {model} --text {vocab}": "'3' is not the number of a word",
     "eval {model} --text {test} --orderings 0": "invalid value '0' (--orderings)",
+    "train lda --train {test} --alpha 2 --out {model}-x": "(--alpha) - give a number from 0.0001 to 1",
+    "train lda --train {test} --eta 1.5 --out {model}-x": "(--eta) - give a number from 0.0001 to 1",
     "features {model} {test}": "--out is missing",
     "retrieve {model} {test}": "--database is missing",
     "retrieve {model} {test} --database {text}": "the documents have no labels ({text})",

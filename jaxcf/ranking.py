@@ -124,8 +124,9 @@ def rank(query: ArrayLike, scores: ArrayLike, relevant: ArrayLike, k: int = 10) 
         raise ValueError("scores must be finite, and k at least 1")
     if len(query) == 0:
         return Ranking(k)
+    most = min(k, len(query))  # places that are filled
     # the discounts of the first p places, summed
-    discounts = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2.0, k + 2)))])
+    discounts = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2.0, most + 2)))])
     order = np.lexsort((-scores, query))
     query, scores, found = query[order], scores[order], found[order]
     new_query = np.concatenate([[True], query[1:] != query[:-1]])
@@ -134,14 +135,14 @@ def rank(query: ArrayLike, scores: ArrayLike, relevant: ArrayLike, k: int = 10) 
     ties = np.flatnonzero(new_query | np.concatenate([[True], scores[1:] != scores[:-1]]))
     owner = number[ties]
     length = np.diff(np.append(ties, len(query)))
-    first = np.minimum(ties - starts[owner], k)  # the places of a group of ties, from 0, as far as they count
-    after = np.minimum(ties - starts[owner] + length, k)
+    first = np.minimum(ties - starts[owner], most)  # the places of a group of ties, from 0, as far as they count
+    after = np.minimum(ties - starts[owner] + length, most)
     tied = np.add.reduceat(found.astype(np.float64), ties)  # relevant items of each group
     count = len(starts)
     hits = np.bincount(owner, tied * (after - first) / length, count)
     dcg = np.bincount(owner, tied * (discounts[after] - discounts[first]) / length, count)
     wanted = np.bincount(owner, tied, count)
-    ideal = discounts[np.minimum(wanted, k).astype(np.int64)]
+    ideal = discounts[np.minimum(wanted, most).astype(np.int64)]
     some = wanted > 0
     return Ranking(
         k,

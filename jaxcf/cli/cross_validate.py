@@ -49,8 +49,9 @@ def _add_options(parser: Parser, record: RatingModel) -> None:
     )
     own = parser.add_argument_group("cross-validation")
     own.add_argument(
-        "--folds", type=options.number("--folds", low=2), default=5, metavar="N", help="number of folds (default: 5)"
-    )
+        "--folds", type=options.number("--folds", low=2, high=10_000), default=5, metavar="N",
+        help="number of folds (default: 5)",
+    )  # fmt: skip
     several.add_own(own, f"folder for the folds' models and {FILE} (default: nothing is kept)", seeded)
     parser.set_defaults(run=run)
 

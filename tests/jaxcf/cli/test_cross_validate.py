@@ -123,6 +123,7 @@ def test_a_fold_that_was_stopped_says_so_and_is_gone_on_with_given_more_time(cal
         ([], "--ratings is missing"),
         ([*RATINGS, "--valid", "all.csv"], "there is no option --valid"),
         ([*RATINGS, "--folds", "1"], "invalid value '1' (--folds)"),
+        ([*RATINGS, "--folds", "10001"], "invalid value '10001' (--folds) - give a whole number from 2 to 10000"),
         ([*RATINGS, "--folds", "1000"], "303 ratings cannot be split into 1000 folds"),
         ([*RATINGS, "--resume"], "--out is missing"),
         (["--ratings", "nix.csv"], "there is no such file (nix.csv)"),

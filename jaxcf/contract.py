@@ -97,6 +97,7 @@ class Sweeps(NamedTuple):
             so that it can be compiled for their shapes, and draws what is random from the key.
         mean_after: number of sweeps after which the mean parameters of all later sweeps are validated and returned, as
             for posterior samples; infinite: the parameters of the sweep with the lowest validation error are returned.
+        remedy: what to do about a sweep that is not finite.
     """
 
     params: Any  # a pytree of arrays
@@ -106,6 +107,7 @@ class Sweeps(NamedTuple):
     error: Callable[[Any], float]  # params -> validation error, by default mean squared error in stars²
     mean_after: float = np.inf
     measure: tuple[str, Callable[[float], float]] = ("RMSE", math.sqrt)  # what is shown: its name, error -> value
+    remedy: str = "give another --decay"
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,7 @@ def prepare(half: Half, key: Array, data: Dataset, rated: Pairs, config: Config,
         objective=lambda params: objective(params, train, config) / len(train.user),
         error=error,
         measure=(f"NDCG@{VALIDATED}", lambda error: 1 - error),
+        remedy="give another --decay, or a smaller --alpha",
     )
 
 

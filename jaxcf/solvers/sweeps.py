@@ -59,7 +59,7 @@ def fit(
         params = fitting.sweep(params, fitting.data, jax.random.fold_in(key, number))
         objective = fitting.objective(params)
         if not math.isfinite(objective):
-            raise Diverged(f"sweep {number + 1} is not finite", "--solver", "give another --decay")
+            raise Diverged(f"sweep {number + 1} is not finite", "training", fitting.remedy)
         averaged = int(max(1, number + 1 - fitting.mean_after))
         mean = params if averaged == 1 else _next_mean(mean, params, jnp.float32(averaged))
         line: dict[str, Any] = {"epoch": number, "objective": objective, "valid": fitting.error(mean)}

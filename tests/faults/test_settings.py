@@ -139,20 +139,16 @@ def test_a_rate_that_diverges_at_once_leaves_no_finished_model(tmp_path, capsys,
     assert not (tmp_path / "o/parameters").exists()
 
 
-@pytest.mark.parametrize("decay", ["1e-30", "1e38"])
-def test_sweeps_that_are_not_finite_leave_no_model(tmp_path, capsys, ratings, decay):
-    argv = [
-        "train",
-        "pmf",
-        "--solver",
-        "als",
-        "--ratings",
-        str(ratings),
-        "--out",
-        str(tmp_path / "o"),
-        "--decay",
-        decay,
-    ]
-    assert MAINS["jaxcf"]([*argv, "--quiet"]) == 2
-    assert "sweep 1 is not finite (--solver) - give another --decay" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ("pmf --solver als --decay 1e-30", "give another --decay\n"),
+        ("pmf --solver als --decay 1e38", "give another --decay\n"),
+        ("wmf --alpha 1e38", "give another --decay, or a smaller --alpha\n"),
+    ],
+)
+def test_sweeps_that_are_not_finite_leave_no_model(tmp_path, capsys, ratings, options, advice):
+    argv = ["train", *options.split(), "--ratings", str(ratings), "--out", str(tmp_path / "o"), "--quiet"]
+    assert MAINS["jaxcf"](argv) == 2
+    assert f"sweep 1 is not finite (training) - {advice}" in capsys.readouterr().err
     assert not (tmp_path / "o/parameters").exists()

@@ -95,6 +95,8 @@ class Ranking:
         }
 
     def __str__(self) -> str:
+        if not len(self.users):
+            return "not ranked: no relevant item is new to its user"
         named = {"NDCG": self.ndcg, "precision": self.precision, "recall": self.recall, "coverage": self.coverage}
         return ", ".join(f"{name}@{self.k} {value:.4f}" for name, value in named.items() if not math.isnan(value))
 

@@ -139,3 +139,10 @@ def test_recommendations_are_ranked_as_if_all_items_were_sorted(k):
         for u, mine in zip(asked, ranked, strict=True)
     ]
     assert found.coverage == len({i for one in lists for i in one}) / items
+
+
+def test_a_ranking_of_no_user_says_so_in_place_of_its_coverage():
+    known = Ratings(np.zeros(1, np.int32), np.zeros(1, np.int32), np.ones(1, np.float32))
+    found = ranking.recommended(lambda users: np.zeros((len(users), 2), np.float32), known, known, 1, 2, 1)
+    assert found.coverage == 0.5
+    assert str(found) == "not ranked: no relevant item is new to its user"

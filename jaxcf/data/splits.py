@@ -134,6 +134,9 @@ def users(key: jax.Array, ratings: Ratings, share: float = 0.1) -> HeldOut:
     eligible = np.flatnonzero(counts >= 2)
     total = int(np.count_nonzero(counts))
     number, most = round(share * total), min(len(eligible), total - 1)
+    if not most:
+        what = "no user can be held out: that takes one with two ratings, and another to train on"
+        raise UserError(what, None, "give more ratings, or split at random")
     if not 0 < number <= most:
         what = f"a share of {share:g} of the users is {number} of {total}"
         raise UserError(what, None, f"give a share that holds out 1 to {most} of them")

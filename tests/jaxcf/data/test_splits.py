@@ -111,6 +111,13 @@ def test_held_out_users_have_half_of_their_ratings_known(ratings):
             splits.users(KEY, ratings, share)
 
 
+@pytest.mark.parametrize("user", [[0, 1], [0, 0, 0]])
+def test_users_are_not_held_out_where_none_can_be(user):
+    known = Ratings(np.array(user, np.int32), np.arange(len(user), dtype=np.int32), np.ones(len(user), np.float32))
+    with pytest.raises(UserError, match=r"no user can be held out: .* - give more ratings, or split at random"):
+        splits.users(KEY, known, 0.5)
+
+
 def test_known_and_queried_halves_are_random(ratings):
     """A user's ratings are known or queried equally often, whatever their position: |z| < 4.5."""
     two = take(ratings, np.isin(ratings.user, (20, 30)))

@@ -145,7 +145,7 @@ def _read_text(files: Sequence[Source], reading: DocumentReading) -> Bags:
             found = ""
             if reading.labelled:
                 found, tab, line = line.partition("\t")
-                if not tab:
+                if not tab and found.strip():
                     advice = "write labels, separated by commas, and a tab before the document"
                     raise UserError("the line has no tab, which ends the labels", f"{path}, line {number}", advice)
             words = reading.prepare(line).split()

@@ -85,10 +85,10 @@ def test_texts_lose_rare_words_and_stop_words(tmp_path):
 
 def test_labels_of_texts_stand_before_a_tab_and_are_not_prepared(tmp_path):
     reading = DocumentReading(labelled=True, lower=True, numbers=True)
-    corpus = read(tmp_path, "Earn,C 15\tUp 15 up\n\tDown down up 3\n", reading=reading).corpus
-    assert corpus.train.labels == (("Earn", "C 15"), ())
+    corpus = read(tmp_path, "Earn,C 15\tUp 15 up\n\n\tDown down up 3\n \n", reading=reading).corpus
+    assert corpus.train.labels == (("Earn", "C 15"), (), (), ())
     assert corpus.vocabulary.words == ("up", "N", "down")
-    assert dense(corpus.train) == [[2, 1, 0], [1, 1, 2]]
+    assert dense(corpus.train) == [[2, 1, 0], [0, 0, 0], [1, 1, 2], [0, 0, 0]]
 
 
 def test_documents_of_a_text_are_its_lines(tmp_path):

@@ -100,6 +100,6 @@ def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Rat
     else:
         for name, part in splits.random(key, ratings, args.valid, args.test)._asdict().items():
             if name in SHARES and getattr(args, name) > 0 and not len(part.user):
-                what = f"a share of {getattr(args, name):g} of {len(ratings.user)} ratings holds no rating"
+                what = f"a share of {getattr(args, name):g} of {quantity(len(ratings.user), 'rating')} holds no rating"
                 raise UserError(what, f"--{name}", "give a larger one, or 0")
             yield name, part

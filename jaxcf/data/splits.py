@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Ratings, digest, present, relabel, take
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import filled
+from jaxfit.wording import quantity
 
 LATEST = 9  # held-out ratings per user in the Netflix Prize
 
@@ -65,7 +66,8 @@ def random(key: jax.Array, ratings: Ratings, valid: float = 0.0, test: float = 0
     total = len(ratings.user)
     counts = [round(valid * total), round(test * total)]
     if valid < 0 or test < 0 or sum(counts) >= total:
-        what = f"{total} ratings cannot be split with shares of {valid:g} for validation and {test:g} for test"
+        shares = f"shares of {valid:g} for validation and {test:g} for test"
+        what = f"{quantity(total, 'rating')} cannot be split with {shares}"
         raise UserError(what, None, "give non-negative shares that leave some ratings for training")
     part = random_parts(key, [total - sum(counts), *counts])
     return Split(*(take(ratings, part == i) for i in range(3)))
@@ -79,7 +81,7 @@ def kfold(key: jax.Array, ratings: Ratings, folds: int = 5) -> Iterator[tuple[Ra
     """
     total = len(ratings.user)
     if not 2 <= folds <= total:
-        what = f"{total} ratings cannot be split into {folds} folds"
+        what = f"{quantity(total, 'rating')} cannot be split into {folds} folds"
         raise UserError(what, None, f"give 2 to {total} folds" if total > 1 else "give at least two ratings")
     part = groups(key, total, folds)
     return ((take(ratings, part != i), take(ratings, part == i)) for i in range(folds))

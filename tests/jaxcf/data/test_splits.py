@@ -64,6 +64,8 @@ def test_folds_partition_the_ratings_evenly(ratings):
     for number in (1, 821):
         with pytest.raises(UserError, match="ratings cannot be split into"):
             splits.kfold(KEY, ratings, number)
+    with pytest.raises(UserError, match=r"^1 rating cannot be split into 5 folds - give at least two ratings$"):
+        splits.kfold(KEY, take(ratings, np.arange(820) == 0), 5)
 
 
 def test_thesis_equals_a_loop(ratings):

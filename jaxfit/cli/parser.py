@@ -114,6 +114,12 @@ class Parser(argparse.ArgumentParser):
         """Return all option names."""
         return [name for action in self._actions for name in action.option_strings if len(name) > 2]
 
+    def opposites(self) -> dict[str, str]:
+        """Return the options that switch others off under a name of their own: "no-interpolated" -> "--backoff"."""
+        off = {action.dest: action.option_strings[0] for action in self._actions if action.const is False}
+        on = {action.dest: action.option_strings[0] for action in self._actions if action.const is True}
+        return {f"no-{on[name][2:]}": off[name] for name in off if name in on}
+
 
 def of_commands(program: str, about: str, commands: Mapping[str, tuple[str, str]]) -> Parser:
     """Make the parser of a program with several commands, whose modules are imported when they are chosen.
@@ -154,6 +160,8 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
             advice = f"put words that belong together in quotes, or see {chosen.prog} --help"
             raise UserError(f"{given!r} is one argument too many", chosen.prog, advice)
         names = {name.lstrip("-"): name for name in chosen.options()}  # the dashes are alike in all
+        names |= chosen.opposites()
+        names.pop(given.removeprefix("--no-"), None)  # the opposite of what is meant
         close = difflib.get_close_matches(given.lstrip("-"), names, n=1, cutoff=0.65)
         advice = f"did you mean {names[close[0]]}?" if close else f"see {chosen.prog} --help"
         raise UserError(f"there is no option {given}", chosen.prog, advice)

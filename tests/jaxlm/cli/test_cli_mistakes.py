@@ -64,6 +64,8 @@ TRAIN_MISTAKES = {
     "no such validation file": ("kn --train {ok} --valid {bad}/nothing.txt", "there is no such file"),
     "damaged gzip": ("kn --train {bad}/damaged.gz", "the gzip file is damaged"),
     "mistyped option": ("kn --train {ok} --ordr 3", "there is no option --ordr (jaxlm train kn) - did you mean"),
+    "opposite of an option": ("kn --train {ok} --no-interpolated", "(jaxlm train kn) - did you mean --backoff?"),
+    "opposite of a value": ("kn --train {ok} --no-valid", "(jaxlm train kn) - see jaxlm train kn --help"),
     "no such option": ("lbl --train {ok} --foo 3", "there is no option --foo (jaxlm train lbl) - see jaxlm train lbl"),
     "option of other models": (
         "docnade --train {ok} --num-features 9", "(jaxlm train docnade) - see jaxlm train docnade --help"

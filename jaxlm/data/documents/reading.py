@@ -102,11 +102,11 @@ def _check(reading: DocumentReading, size: int | None, min_count: int | None, st
         "--vocab-size": size, "--min-count": min_count, "--stop-words": stop_words,
         "--labelled": reading.labelled or None,
     }  # fmt: skip
-    wrong = of_texts if reading.format == "counts" else {"--first-id": reading.first_id}
+    wrong, other = (of_texts, "text") if reading.format == "counts" else ({"--first-id": reading.first_id}, "counts")
     for option, value in wrong.items():
         if value is not None:
             what = f"it is for documents of the other format, and these are {reading.format}"
-            raise UserError(what, option, "leave it out, or give --format")
+            raise UserError(what, option, f"leave it out, or give --format {other}")
 
 
 def encode(files: Sequence[str], vocabulary: Vocabulary, reading: DocumentReading) -> tuple[Documents, int]:

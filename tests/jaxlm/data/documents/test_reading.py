@@ -166,9 +166,9 @@ def test_a_number_far_above_that_of_the_words_names_no_words(tmp_path):
     ("text", "more", "said"),
     [
         ("1 1:1 2:1\n", {"size": 5}, r"these are counts \(--vocab-size\)"),
-        ("1 1:1 2:1\n", {"stop_words": "s"}, r"these are counts \(--stop-words\)"),
+        ("1 1:1 2:1\n", {"stop_words": "s"}, r"these are counts \(--stop-words\) - .*, or give --format text$"),
         ("1 1:1 2:1\n", {"reading": DocumentReading(labelled=True)}, r"these are counts \(--labelled\)"),
-        ("a b a b\n", {"reading": DocumentReading(first_id=1)}, r"these are text \(--first-id\)"),
+        ("a b a b\n", {"reading": DocumentReading(first_id=1)}, r"\(--first-id\) - .*, or give --format counts$"),
         (
             "a b a b\n",
             {"reading": DocumentReading(labelled=True)},

@@ -104,7 +104,8 @@ def suggestion(given: str, known: Iterable[str]) -> str:
 
     known = list(known)
     close = difflib.get_close_matches(given, known, n=1, cutoff=0.65)
-    return f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
+    shown = (name if any(map(str.isalnum, name)) else repr(name) for name in known)  # in quotes: '.', ','
+    return f"did you mean {close[0]}?" if close else f"choose from {', '.join(shown)}"
 
 
 def require_fields(given: Iterable[str], known: Iterable[str]) -> None:

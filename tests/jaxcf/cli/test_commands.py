@@ -300,6 +300,9 @@ WRONG = {
         ["train", "pmf", "--ratings", "{train}", "--solver", "als", "--decay", "0", "--out", "{out}"],
         "give every parameter a decay above 0",
     ),
+    "no such decimal sign": (
+        ["train", "pmf", "--decimal", "utf-8", "--out", "{out}"], "(--decimal) - choose from '.', ','"
+    ),
     "no such solver": (["train", "pmf", "--solver", "asl", "--out", "{out}"], "did you mean als?"),
     "svd by exact solutions": (["train", "svd", "--solver", "als", "--out", "{out}"], "no option --solver"),
     "devices for visits": (

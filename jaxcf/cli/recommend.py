@@ -17,7 +17,7 @@ from jaxcf.top_items import Answer
 from jaxfit.cli import options
 from jaxfit.cli.command import add_model, print_answer, required
 from jaxfit.cli.parser import Parser
-from jaxfit.errors import UserError
+from jaxfit.errors import NotInTraining, UserError
 
 _PART = re.compile(r'\s*"(?:[^"]|"")*"[^,"]*(?=,|$)|[^,]+')  # of a list that commas separate, perhaps with quotes
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:?)(.*)', re.DOTALL)
@@ -78,7 +78,10 @@ def run_recommend(args: argparse.Namespace) -> None:
         by_stars = model.record.capability(FoldsIn) and not model.record.capability(UsesRatedItems)
         if others and by_stars and not model.record.implicit:
             raise UserError(f"{others[0]!r} has no stars", "--rated", "write item:stars,item:stars,…")
-        answers["new"] = model.recommend(ratings=ratings, rated=others, top=args.top)
+        try:
+            answers["new"] = model.recommend(ratings=ratings, rated=others, top=args.top)
+        except NotInTraining as error:
+            raise NotInTraining(error.what, "--rated", error.do) from None
     else:
         raise UserError("no user is named", args.parser.prog, "give --user ID, --rated ITEMS or --users FILE")
     if args.json:

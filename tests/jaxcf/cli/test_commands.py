@@ -275,7 +275,7 @@ WRONG = {
     "no model": (["recommend", "{tmp}/nothing", "--user", "1"], "no model here"),
     "nobody": (["recommend", "{model}"], "give --user ID, --rated ITEMS or --users FILE"),
     "no such user": (["recommend", "{model}", "--user", "u999"], "no user 'u999'"),
-    "no such item": (["recommend", "{model}", "--rated", "m999:5"], "no item 'm999'"),
+    "no such item": (["recommend", "{model}", "--rated", "m999:5"], "no item 'm999' was in training (--rated)"),
     "stars in words": (["recommend", "{model}", "--rated", "m1:five"], "'five' is not a number of stars"),
     "no finite number": (["recommend", "{model}", "--rated", "m1:inf"], "'inf' is not a number of stars"),
     "too many stars": (["recommend", "{model}", "--rated", "m1:1e300"], "1e+300 stars of 'm1' are not on the scale"),

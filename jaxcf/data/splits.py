@@ -141,7 +141,7 @@ def users(key: jax.Array, ratings: Ratings, share: float = 0.1) -> HeldOut:
         raise UserError(what, None, "give more ratings, or split at random")
     if not 0 < number <= most:
         what = f"a share of {share:g} of the users is {number} of {total}"
-        raise UserError(what, None, f"give a share that holds out 1 to {most} of them")
+        raise UserError(what, None, f"give a share that holds out {'1' if most == 1 else f'1 to {most}'} of them")
     held_out = eligible[random_parts(user_key, [len(eligible) - number, number]) == 1]
     out = np.isin(ratings.user, held_out)
     rows = np.flatnonzero(out)

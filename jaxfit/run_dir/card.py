@@ -163,7 +163,9 @@ def _cell(value: Any) -> str:
         return ", ".join(f"{name} {_cell(part)}" for name, part in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(_cell, value)) or "none"
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "-"}[value]
+    if value is None or value != value:  # NaN: undefined
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     text = f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
     return text.replace("|", "\\|").replace("\n", " ")

@@ -57,6 +57,17 @@ def test_positives_are_what_is_known_and_their_counts(files, models):
     assert sorted(filter(None, np.asarray(popular.params.positives).tolist())) == sorted(counts.tolist())
 
 
+def test_validation_without_new_positives_is_not_ranked(files, tmp_path, capsys):
+    """Neither the output nor the card shows measures that are undefined."""
+    known = ["--ratings", files / "pairs.csv", "--valid", files / "pairs.csv"]
+    status, out, _ = run(capsys, "train", "popularity", *known, "--out", tmp_path / "model")
+    assert status == 0
+    assert "\nvalidation not ranked: no relevant item is new to its user\n" in out
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "| ndcg@10 | - |" in card
+    assert "nan" not in card
+
+
 def test_eval_ranks_positives_beside_popularity_and_knows_no_stars(files, models, capsys):
     argv = ["eval", models / "wmf", "--ratings", files / "test.csv", "--top", "2"]
     status, out, err = run(capsys, *argv, "--json")

@@ -71,8 +71,8 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
 def prior(model: Model, present: NDArray[np.bool_]) -> tuple[Any, Mapping[str, float]]:
     """Return the configuration and the decay with which new users, or new items, are fitted.
 
-    With one decay for each rating, the prior of a row with few ratings would be too weak: in training, stochastic
-    gradients moved such rows little, or stopped early. A new row gets the prior of a row with the mean number of
+    With one decay for each rating, the prior of a row with few ratings is too weak where training stopped early or
+    where stochastic gradients moved such a row little. A new row gets the prior of a row with the mean number of
     ratings.
 
     Args:

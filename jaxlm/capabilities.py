@@ -21,7 +21,8 @@ class PredictsWords:
 
     Attributes:
         log_prob: (model, history) -> log P(w | history) of every word, float [N_w], nats; model: a
-            `jaxlm.trained_model.Model`; history: int32 [n], the ids of the words before it on its line, oldest first.
+            `jaxlm.trained_model.Model`; history: int32 [n], the ids of the words before it since the beginning of a
+            line, oldest first, with a line end after each line.
         event_log_probs: (model, ids, fresh_lines) -> log P of each event given those before it, float64 [events], nats;
             fresh_lines: whether the history begins afresh at each line.
         log_normalizers: (model, ids) -> log Z before each event, float64 [events], nats, of scores that training treats

@@ -108,9 +108,9 @@ class Model:
         """Return log P of every word of the vocabulary after `context`, in nats: float [N_w].
 
         Args:
-            context: the words before the next one, on one line; before them, the model sees a line end. A string is
-                prepared as the training text was (lower case, …); a list of words is used as it is, and may have <eos>
-                where lines end.
+            context: the words before the next one, since the beginning of a line; before them, the model sees a line
+                end. A string is one line, prepared as the training text was (lower case, …); a list of words is used as
+                it is, and may have <eos> at the ends of earlier lines.
 
         Raises:
             UserError: a word is not a string, or a string contains <eos>.

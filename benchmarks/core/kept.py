@@ -79,7 +79,8 @@ class Kept:
     def find_elsewhere(self, table: Table, key: Key) -> Measurement | None:
         """Find a measurement of the same models by another table of the same data, scale and recipe.
 
-        The other table has all columns of this one. Where these are of a row's first model, only that is the same.
+        The other table has all columns of this one. If all of these depend on a row's first model only, the other
+        models of the row may differ.
         """
         names, ending = [column.name for column in table.columns], self.path.name.removeprefix(table.name)
         number = 1 if all(column.first for column in table.columns) else None

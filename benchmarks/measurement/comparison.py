@@ -1,12 +1,12 @@
 """`python -m benchmarks compare`: which differences between two records of speed are more than noise.
 
-A difference is real if the Mann-Whitney test of the samples, corrected for the number of comparisons (Holm), has p <
-0.05, *and* the ratio of the medians lies, by a factor of LEAST, beyond the ratios of the machine's limits, with their
-intervals: of all limits that both runs measured in the same rounds, as it depends on the program which of them applies.
-The test alone would find differences in equal code, because the rounds of one run share its time and its memory layout.
-If both records name the binding limit of a program, the shares of this limit, one for each round, are tested instead,
-as they do not depend on what the machine did between rounds; the factor is then BOUND, beyond the limit's change in the
-same rounds.
+A difference is real if the Mann-Whitney test of the samples, corrected for the number of comparisons (Holm), has
+p < 0.05, *and* the ratio of the medians lies, by a factor of LEAST, beyond the ratios of the machine's limits, with
+their intervals: of all limits that both runs measured in the same rounds, as it depends on the program which of them
+applies. The test alone would find differences in equal code, because the rounds of one run share its time and its
+memory layout. If both records name the binding limit of a program, the shares of this limit, one for each round, are
+tested instead, as they do not depend on what the machine did between rounds; the factor is then BOUND, beyond the
+limit's change in the same rounds.
 
 What was measured in two settings is not judged: a search, for example, may have chosen another one.
 """

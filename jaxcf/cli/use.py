@@ -128,7 +128,8 @@ def run_export(args: argparse.Namespace) -> None:
     streams.escape()
     out, for_hub = output(args, folder=args.format != "safetensors"), args.format == "hub"
     if for_hub and args.unfinished:
-        raise UserError("a folder for hubs is of a finished model", "--unfinished", "go on with it by --resume")
+        advice = "leave it out, or go on with the training by --resume"
+        raise UserError("a folder for hubs is of a finished model", "--unfinished", advice)
     # `export.hub` refuses an unfinished one, with advice that fits
     model = load(args.directory, unfinished=args.unfinished or for_hub, verify=args.verify)
     if for_hub:

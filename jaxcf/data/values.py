@@ -29,7 +29,8 @@ def parse_scale(text: str | None) -> RatingScale | None:
         steps = (high - low) / step if step else 1.0
     except ValueError:
         low = high = step = steps = np.nan
-    if not (-LARGEST <= low < high <= LARGEST and step >= 0 and steps < np.inf and abs(steps - round(steps)) < 1e-4):
+    whole = 0.5 < steps < np.inf and abs(steps - round(steps)) < 1e-4
+    if not (-LARGEST <= low < high <= LARGEST and step >= 0 and whole):
         raise UserError(f"invalid scale {text!r}", "--scale", "give LOW,HIGH,STEP, for example 0.5,5,0.5")
     return RatingScale(low, high, step)
 

@@ -111,9 +111,9 @@ def init(key: Array, config: Config) -> Params:
 def loss(params: Params, rating: Batch, config: Config) -> Array:
     """Compute ½ (R_ij - U_i·V_j - b_i - c_j)², in squared units of `config`, for ONE rating: the specification.
 
-    It is -log P(R_ij) of Eq. 5.20 up to a constant, in units of 1/σ²; its gradient gives the thesis' update, U_i <- U_i
-    + η e V_j. Differs: ratings are standardized first, so that the priors of the biases, which are around 0, need not
-    reach the mean, and so that rates and priors suit any scale. On 1 to 5 stars the unit is a star. Without
+    It is -log P(R_ij) of Eq. 5.20 up to a constant, in units of 1/σ²; its gradient gives the thesis' update,
+    U_i <- U_i + η e V_j. Differs: ratings are standardized first, so that the priors of the biases, which are around 0,
+    need not reach the mean, and so that rates and priors suit any scale. On 1 to 5 stars the unit is a star. Without
     `subtract_mean`, predictions start from 0, as in the thesis.
     """
     require_whole(params)

@@ -165,8 +165,8 @@ def _products(X: Array, Y: Array, user: Array, item: Array) -> Array:
 def objective(params: Params, positives: Ratings, config: Config) -> float:
     """Compute Eq. 3 in float64, without visiting pairs that are no positives.
 
-    It is the sum over all pairs of (x_u·y_i)², which is tr(XᵀX YᵀY), the sum over positives of c (1 - x_u·y_i)² -
-    (x_u·y_i)², and the priors.
+    It is the sum over all pairs of (x_u·y_i)², which is tr(XᵀX YᵀY), the sum over positives of
+    c (1 - x_u·y_i)² - (x_u·y_i)², and the priors.
     """
     X, Y = (np.asarray(rows, np.float64) for rows in params)
     products = np.asarray(_products(*params, positives.user, positives.item), np.float64)

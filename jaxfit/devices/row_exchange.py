@@ -30,8 +30,8 @@ class Route(NamedTuple):
     Attributes:
         number: int32[k], for each id the index of its row in `place`.
         real: bool[k], whether an id is that of a row; the others are padding, and read the last row.
-        place: int32[k], for each distinct row device * L + its position in that device's part, ascending; padded with n
-            L.
+        place: int32[k], for each distinct row device * L + its position in that device's part, ascending; n L is
+            padding.
         asked: int32[n, C], positions of the rows that are requested from each device; padded with L.
         slots: int32[n, C], indices in `place` of the requested rows.
         begin: int32[n], the first index in `place` of each device.

@@ -85,7 +85,8 @@ def run_export(args: argparse.Namespace) -> None:
         advice = f"leave it out, or choose {' or '.join(OF_VECTORS)}"
         raise UserError(f"a file of the format {form} is not of word vectors", "--vectors", advice)
     if form == HUB and args.unfinished:
-        raise UserError("a folder for hubs is of a finished model", "--unfinished", "go on with it by --resume")
+        advice = "leave it out, or go on with the training by --resume"
+        raise UserError("a folder for hubs is of a finished model", "--unfinished", advice)
     # `hub` refuses an unfinished one, with advice that fits
     model = load(args.directory, unfinished=args.unfinished or form == HUB, verify=args.verify)
     if form == HUB:

@@ -65,9 +65,9 @@ def note_unknown(args: argparse.Namespace, model: Model, words: Iterable[str]) -
 
 
 def shared(files: Iterable[str], others: Iterable[str]) -> list[str]:
-    """Return those of the files that are among the others, by whatever name."""
+    """Return those of the files that are among the others, by whatever name, each once."""
     known = {os.path.realpath(file) for file in others}
-    return [file for file in files if os.path.realpath(file) in known]
+    return [file for file in dict.fromkeys(files) if os.path.realpath(file) in known]
 
 
 def model_of(args: argparse.Namespace, needed: type[Capability] | None = None) -> Model:

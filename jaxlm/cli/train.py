@@ -18,6 +18,7 @@ from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import stored_in
+from jaxfit.files.opening import require_read_once
 from jaxfit.plan import Plan, require_consistent, require_stops
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Trained
@@ -253,9 +254,10 @@ def read(args: argparse.Namespace, model: LanguageModel, carve: bool) -> Texts |
 def _trained_on(args: argparse.Namespace) -> Iterator[str]:
     """Say which files are trained on several times, or both trained and evaluated on."""
     train = args.train or ()
-    for file, times in Counter(map(os.path.realpath, train)).items():
+    names = {os.path.realpath(file): file for file in reversed(train)}
+    for path, times in Counter(map(os.path.realpath, train)).items():
         if times > 1:
-            yield f"--train {file} is given {times} times, and counts as often"
+            yield f"--train {names[path]} is given {times} times, and counts as often"
     for name in ("valid", "test"):
         for file in model_command.shared(getattr(args, name) or (), train):
             yield f"--{name} {file} is trained on, too: its score says nothing about other text"
@@ -272,6 +274,7 @@ def _read(args: argparse.Namespace, model: LanguageModel, carve: bool) -> Texts 
             given = "--vocab, --vocab-size, --closed-vocabulary, --lower, …"
             raise UserError("the default data is read in one way only", given, "give --train FILE")
         return default_text.default(valid, test, args.min_count or 2)
+    require_read_once([*args.train, args.vocab])
     return user_text.from_files(
         args.train, valid, test,
         reading=Reading(**options.given(args, Reading)),

@@ -95,7 +95,8 @@ def _written(lines: Iterable[str], name: str, encoding: str) -> Iterator[str]:
         path = Path(folder) / name
         try:
             with path.open("w", encoding=encoding, newline="\n") as file:
-                file.writelines(f"{line}\n" for line in lines)
+                for number, line in enumerate(lines):  # reading skips a U+FEFF at the beginning of a file
+                    file.write("\ufeff" * (number == 0 and line.startswith("\ufeff")) + f"{line}\n")
         except LookupError:
             raise UserError(f"unknown encoding {encoding!r}", name, "leave it out, for lines in memory") from None
         except UnicodeEncodeError as error:

@@ -28,8 +28,8 @@ class Vocabulary:
 
     `<eos>` is an entry like any other, and so is `<unk>`, which a closed vocabulary lacks unless it is a word of the
     training text. Word vectors of other programs may lack `<eos>`, which models that predict words need. Vocabularies
-    of
-    documents have neither, and may be in another order: that of the numbers by which files of counts identify words.
+    of documents have neither, and may be in another order: that of the numbers by which files of counts identify
+    words.
     """
 
     words: tuple[str, ...]
@@ -139,7 +139,7 @@ class Vocabulary:
     def save(self, path: Source) -> None:
         """Write one line per entry, in the order of ids: the word and, after a tab, its count if known."""
         counts = [""] * len(self) if self.counts is None else [f"\t{n}" for n in self.counts]
-        # of a file that begins with the character U+FEFF, `load` passes over it
+        # `load` skips a U+FEFF at the beginning of a file: write one before that of the first word
         begin = "\ufeff" if self.words[0].startswith("\ufeff") else ""
         with open(path, "w", encoding="utf-8", newline="\n") as f:
             f.write(begin)

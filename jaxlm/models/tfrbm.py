@@ -1,8 +1,8 @@
 """The temporal factored RBM: the hidden units also get input from the hidden units at the previous word.
 
 The biases of the hidden units at event τ + 1 are b_h + A p^τ, where their probabilities p^τ at event τ are carried
-along the text (Eq. 3.14). All else is as in the factored RBM, from whose parameters training begins (`jaxlm train tfrbm
---init`).
+along the text (Eq. 3.14). All else is as in the factored RBM, from whose parameters training begins
+(`jaxlm train tfrbm --init`).
 
 Source: Mnih 2010, §3.2 (Eq. 3.14-3.15), §3.4.1.
 """
@@ -187,7 +187,7 @@ def _advanced(params: Params, state: State, word: Array, fresh: Array) -> tuple[
     """Return the state after a word, and log P of every word then.
 
     Args:
-        fresh: bool, whether the history ends with the word.
+        fresh: bool, whether the history begins afresh after the word.
     """
     p = jnp.where(fresh, 0.0, posterior(params, state.a, word))
     context = jnp.where(fresh, word, jnp.append(state.context[1:], word))

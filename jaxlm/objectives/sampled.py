@@ -80,10 +80,10 @@ def row_ids(word: Array, drawn: Drawn, config: Any) -> Array:
 def loss(V: Array, b: Array, log_Z: Array | None, z: Array, word: Array, drawn: Drawn, config: Any) -> Array:
     """Compute the loss of ONE next word: the specification.
 
-    By noise-contrastive estimation it is -log σ(s(w) - log K P_n(w)) - Σ_k log σ(log K P_n(w_k) - s(w_k)), where exp
-    s(w) is treated as a probability, and -log Z, 0 unless learned, is part of s (Mnih and Teh 2012, §3). By importance
-    sampling it is -s(w) + log(exp s(w) + 1/K Σ_k exp s(w_k) / P_n(w_k)), where the sum leaves out noise words that
-    equal the next word.
+    By noise-contrastive estimation it is -log σ(s(w) - log K P_n(w)) - Σ_k log σ(log K P_n(w_k) - s(w_k)), where
+    exp s(w) is treated as a probability, and -log Z, 0 unless learned, is part of s (Mnih and Teh 2012, §3). By
+    importance sampling it is -s(w) + log(exp s(w) + 1/K Σ_k exp s(w_k) / P_n(w_k)), where the sum leaves out noise
+    words that equal the next word.
 
     Args:
         V: vectors of words, [N_w, D].

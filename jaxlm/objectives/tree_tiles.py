@@ -25,8 +25,7 @@ class Table(NamedTuple):
     Attributes:
         start: int32 [N_w + 1], word w has tiles start[w] up to start[w + 1].
         turn: int32 [tiles * TILE], v + 1 where the code goes left at node v, -(v + 1) where right, 0 beyond its end.
-            The last tile belongs to no word, and is 0. The array is flat, as a TPU would pad rows of TILE numbers to
-            128.
+            The last tile belongs to no word, and is 0. The array is flat, as a TPU would pad rows of TILE to 128.
         code: int32 [tiles], the code that a tile belongs to, counted from its word's first; None where no word has
             several codes.
     """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.atomic import writing
 from jaxlm.tasks.intervals import Interval, bootstrap
 
 
@@ -115,12 +115,13 @@ def topics(weights: ArrayLike, words: Sequence[str], top: int) -> list[list[tupl
 def write_vectors(vectors: NDArray[np.float32], path: Path) -> None:
     """Write documents' vectors, [documents, N_h]: as NumPy's array if the name ends in `.npy`, else a line for each.
 
-    Raises a UserError if the file cannot be written.
+    The lines are gzipped if the name ends in `.gz`.
+
+    Raises:
+        UserError: the file cannot be written.
     """
-    with replacing(path) as aside:
+    with writing(path) as file:
         if path.suffix == ".npy":
-            with aside.open("wb") as file:
-                np.save(file, vectors)
+            np.save(file, vectors)
         else:
-            with aside.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(f"{' '.join(f'{x:.7g}' for x in vector)}\n" for vector in vectors)
+            file.writelines(f"{' '.join(f'{x:.7g}' for x in vector)}\n".encode() for vector in vectors)

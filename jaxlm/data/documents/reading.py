@@ -56,7 +56,7 @@ def from_files(
     Raises:
         UserError: as `parsing.read`; the documents have no words; options that the format does not take.
     """
-    require_read_once([*train, *valid, *test])
+    require_read_once([*train, *valid, *test, vocabulary, stop_words])
     for file in [*valid, *test]:  # before the training documents are read, which may take long
         if file != "-" and not os.path.exists(file):
             raise UserError("there is no such file", file, "check the name")

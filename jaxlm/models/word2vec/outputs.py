@@ -1,9 +1,9 @@
 """How the models of word2vec learn to predict a word from a vector: negative sampling, or a hierarchical softmax.
 
 Source: Mikolov et al. 2013b, §2.1 (hierarchical softmax), §2.2 (negative sampling). Differs: the noise words of
-negative sampling are drawn for a block of words at a time. S words w_s take the place of k for each prediction, and k/S
-Σ_s that of Σ_k, which has the same expectation; a block's scores of noise are then one product of matrices. As in Eq.
-4, noise may be the predicted word itself, which the authors' program leaves out.
+negative sampling are drawn for a block of words at a time. S words w_s take the place of k for each prediction, and
+k/S Σ_s that of Σ_k, which has the same expectation; a block's scores of noise are then one product of matrices. As in
+Eq. 4, noise may be the predicted word itself, which the authors' program leaves out.
 """
 
 from dataclasses import dataclass

@@ -70,7 +70,19 @@ def test_given_scale_replaces_the_detected_one(tmp_path):
     for reader in (read, read_either):
         with pytest.raises(UserError, match=r"the ratings of training are 1 to 5 in steps of 1 \(--scale\) - leave it"):
             reader(path, reading=Reading(scale="1,5,1"), scale=RatingScale(1, 5, 1))
-    for bad in ("1,5", "5,1,1", "1,5,3", "1,x,1", "1,5,-1", "1,inf,1", "nan,1,1", "-inf,5,0", "1,1e39,0"):
+    for bad in (
+        "1,5",
+        "5,1,1",
+        "1,5,3",
+        "1,x,1",
+        "1,5,-1",
+        "1,inf,1",
+        "nan,1,1",
+        "-inf,5,0",
+        "1,1e39,0",
+        "1,5,inf",
+        "1,5,9",
+    ):
         with pytest.raises(UserError, match="invalid scale"):
             parse_scale(bad)
 

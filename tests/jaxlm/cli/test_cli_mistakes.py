@@ -164,7 +164,8 @@ MISTAKES = {
 
 TWICE = ("eval {place}/kn --text - -", "eval {place}/kn --text - --mix {place}/lbl --fit-weight-on -",
          "complete {place}/kn - --answers -", "rescore {place}/kn - --references -",
-         "retrieve {place}/lbl - --database -")  # fmt: skip
+         "retrieve {place}/lbl - --database -", "train kn --train - --vocab - --out {place}/x",
+         "train lda --train - --format text --stop-words - --out {place}/x")  # fmt: skip
 MISTAKES |= dict.fromkeys(TWICE, "standard input cannot be read twice (-) - name a file for one of them")
 
 

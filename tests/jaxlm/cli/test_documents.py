@@ -1,5 +1,6 @@
 """Commands on documents: train, eval, features, topics, neighbours; and what users get wrong."""
 
+import gzip
 import json
 
 import numpy as np
@@ -105,9 +106,11 @@ def test_features_are_written_as_an_array_or_as_text(folder, call):
     files = [folder / "test.feat", folder / "other.feat"]
     call("features", folder / "model", *files, "--out", folder / "vectors.npy")
     np.testing.assert_array_equal(np.load(folder / "vectors.npy"), expected)
-    result = json.loads(call("features", folder / "model", *files, "--out", folder / "vectors.txt", "--json"))
-    assert (result["documents"], result["features"], result["unknown"]) == (22, 4, 3)
-    np.testing.assert_allclose(np.loadtxt(folder / "vectors.txt"), expected, rtol=1e-6)
+    for name, opened in (("vectors.txt", open), ("vectors.gz", gzip.open)):
+        result = json.loads(call("features", folder / "model", *files, "--out", folder / name, "--json"))
+        assert (result["documents"], result["features"], result["unknown"]) == (22, 4, 3)
+        with opened(folder / name, "rt") as file:
+            np.testing.assert_allclose(np.loadtxt(file), expected, rtol=1e-6)
 
 
 def test_documents_with_the_same_label_are_retrieved(folder, call):

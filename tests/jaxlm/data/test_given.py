@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from jaxfit.errors import UserError
-from jaxlm.data.given import as_files
+from jaxlm.data.given import as_files, as_words
+from jaxlm.data.vocabulary import Vocabulary
 
 
 def content(text):
@@ -17,6 +18,11 @@ def test_lines_are_strings_or_lists_of_words():
     assert content(["a b", "c"]) == ["a b\nc\n"]
     assert content([["a", "b"], ("c",), []]) == ["a b\nc\n\n"]
     assert content(line for line in ["a b\n", "c\n"]) == ["a b\nc\n"]
+
+
+def test_a_byte_order_mark_at_the_beginning_of_a_first_word_is_kept():
+    with as_words(["\ufeffx", "x"], "vocab", "<eos>") as file:
+        assert Vocabulary.load(file).words == ("\ufeffx", "x", "<eos>")
 
 
 def test_files_are_names_or_paths(tmp_path):

@@ -83,6 +83,7 @@ def test_equal_scores_rank_like_random_ones():
     assert result.precision == pytest.approx(0.1)
     assert result.recall == pytest.approx(0.1)
     assert ranking.rank(np.zeros(100, int), gains, gains, 10).ndcg == pytest.approx(1)
+    assert ranking.rank([0, 0], [2, 1], [0, 1], 5).recall == 1, "the last place counts where lists are shorter than k"
     assert len(ranking.rank([], [], []).users) == 0
 
 

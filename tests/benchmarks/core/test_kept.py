@@ -107,7 +107,11 @@ def test_figures_of_a_first_model_are_found_where_another_table_mixes_it(tmp_pat
     assert measured is not None
     assert (measured.parts["test"].keys(), measured.models) == ({"perplexity"}, {"lbl-0123": {"label": "lbl"}})
     assert found((("KN5",), ("4567",)), Column("perplexity", "", first=True)) is None
-    assert found(key, Column("mixture", "")) is None, "it depends on both models"
+    assert found(key, Column("perplexity", "", first=True), Column("mixture", "")) is None, "it depends on both models"
+    Kept(tmp_path / "table-0.json").add(
+        (("LBL",), ("89ab",)), measurement({"test": {"perplexity": scores()}, "valid": {}})
+    )
+    assert found((("LBL",), ("89ab",)), Column("perplexity", "", first=True)) is None, "it is of one part only"
 
 
 def test_rows_are_named_by_their_label_or_by_the_beginning_of_a_word() -> None:

@@ -25,7 +25,8 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 
 FOLDER = "measurements"  # beside the records
-COMPRESSED = "zlib:"  # prefix of the text of compressed numbers
+COMPRESSED = "zlib85:"  # prefix of the text of numbers, compressed, in base 85
+EARLIER = "zlib:"  # … in base 64; still earlier versions did not compress, and had no prefix
 FINISH: Mapping[str, Callable[[Any], Any]] = {"exp": np.exp, "sqrt": np.sqrt, "same": np.positive}
 Key = tuple[
     tuple[str, ...], tuple[str, ...]
@@ -108,8 +109,9 @@ class Kept:
             for (label, identities), each in self._rows.items()
         ]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        text = json_text.dumps({"counts": list(counts), "rows": rows}, indent=1, ensure_ascii=False)
-        record.write_text(self.path, text + "\n")
+        compact = partial(json_text.dumps, ensure_ascii=False, separators=(",", ":"))
+        lines = ",\n".join(map(compact, rows))  # a line for each seed of a row
+        record.write_text(self.path, f'{{"counts": {compact(list(counts))},\n"rows": [\n{lines}\n]}}\n')
 
 
 def comparable(measurements: Iterable[Measurement]) -> bool:
@@ -202,7 +204,7 @@ def _coded(parts: Parts, code: Callable[[Any], Any]) -> dict[str, dict[str, Any]
 def _encode(value: Any, counts: dict[str, int]) -> Any:
     """Return a measured figure in types of JSON.
 
-    Scores are compressed float32 in base64, as digits would take twice as long a text; their counts are an index in
+    Scores are compressed float32 in base 85, as digits would take twice as long a text; their counts are an index in
     `counts`, to which new ones are added.
     """
     if isinstance(value, tuple):
@@ -224,11 +226,13 @@ def _decode(value: Any, counts: Sequence[np.ndarray], grouped: Callable[[Scores]
 
 def _text(array: np.ndarray) -> str:
     packed = zlib.compress(array.astype("<f4").tobytes(), 9)
-    return COMPRESSED + base64.b64encode(packed).decode("ascii")
+    return COMPRESSED + base64.b85encode(packed).decode("ascii")
 
 
 def _array(text: str) -> np.ndarray:
-    data = base64.b64decode(text.removeprefix(COMPRESSED))
-    if text.startswith(COMPRESSED):  # earlier versions did not compress
-        data = zlib.decompress(data)
+    if text.startswith(COMPRESSED):
+        data = zlib.decompress(base64.b85decode(text.removeprefix(COMPRESSED)))
+    else:
+        data = base64.b64decode(text.removeprefix(EARLIER))
+        data = zlib.decompress(data) if text.startswith(EARLIER) else data
     return np.frombuffer(data, "<f4").astype(np.float64)

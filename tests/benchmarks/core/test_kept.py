@@ -1,13 +1,16 @@
 """What was measured of a table's models, kept seed by seed: rows and seeds of different machines are compared."""
 
+import base64
 import json
 import shutil
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.core import kept as kept_numbers
 from benchmarks.core import markdown, record, source, table
 from benchmarks.core.kept import Kept, Key, Measurement, comparable, identity, rows_of
 from benchmarks.core.run import missing_rows, run_table
@@ -52,6 +55,13 @@ def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
     Kept(path).path.write_text(json.dumps({"rows": [{"label": ["LBL"]}]}))
     with pytest.raises(UserError, match="not a table's measurements"):
         Kept(path)
+
+
+def test_numbers_that_earlier_versions_wrote_are_read() -> None:
+    numbers = np.array([0.5, -1e-9, 12345.0], "<f4")
+    texts = [base64.b64encode(numbers).decode(), f"zlib:{base64.b64encode(zlib.compress(numbers)).decode()}"]
+    for text in [*texts, kept_numbers._text(numbers)]:
+        np.testing.assert_array_equal(kept_numbers._array(text), numbers)
 
 
 def test_what_was_kept_of_small_units_is_added_up(tmp_path: Path) -> None:

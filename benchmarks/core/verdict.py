@@ -191,7 +191,7 @@ def _apart(interval: tuple[float, float], claimed: tuple[float, float]) -> bool:
 
 
 def verdicts(on_test: Sequence[Claim], on_validation: Sequence[Claim]) -> list[dict[str, Any]]:
-    """Answer claims from the test, and give the answer of validation beside it.
+    """Answer claims from the test, and also give the answer of validation.
 
     A claim that only validation could answer is unresolved. Claims without comparisons, on sizes that the scale does
     not have, are left out.

@@ -304,7 +304,7 @@ class LanguageStore(Store):
         return registry.get(spec.model).structure_of(self._recipe(spec)[1])
 
     def trainer(self, spec: Spec) -> Trainer:
-        """Return a trainer of a model of this shape, before its first step; a missing structure has a stand-in."""
+        """Return a trainer of a model of this shape, before its first step; a missing structure is made up."""
         recipe, config = self._recipe(spec)
         record, made = registry.get(spec.model), None
         structure, read = record.structure_of(config), record.of_text(self.corpus)

@@ -82,8 +82,8 @@ def by_factors(factors: Callable[[], tuple[NDArray[np.float32], NDArray[np.float
     Args:
         factors: () -> factors of users, [users, D], and of items, [items, D]; called once, when FEW_USERS or more users
             are to be scored.
-        pairs: the scorer pair by pair, for fewer users, for whom the factors of all users would take longer, and for
-            the user -1.
+        pairs: the scorer pair by pair, for so few users that the factors of all users would take longer, and for the
+            user -1.
     """
     products = functools.cache(lambda: by_products(*factors()))
 

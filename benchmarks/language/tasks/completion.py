@@ -23,6 +23,9 @@ _TINY, _WHOLE = SCALES["tiny"], Novels((50_000_000, 50_000, 50_000), 5)
 _SAMPLED = {"batch_size": 1000, "rate": {"*": 2e-3}, "decay": {"*": 0.0}}
 # of vectors that are to fit whole sentences: wide windows, fewer frequent words
 _WIDE = (("window", 10), ("subsample", 1e-4))
+# by two passes without decay, the LBL fits all of the novels far better than other text: perplexity 60 to 67, and 119.
+# On 4 million words, decays ten times as large lowered the perplexity of other text by 3 %, larger ones raised it
+_DECAYED = {**_SAMPLED, "decay": {"R": 0.01, "C": 0.005}}
 
 TASK_SCALES = {
     scale.name: scale
@@ -38,11 +41,11 @@ TASK_SCALES = {
         TaskScale(
             "cpu", "all of the novels, 50 million words, a vocabulary of 75,000: hours on two cores", NOVELS,
             (75, 150, 225, 300), novels=_WHOLE,
-            tuned={"lbl": {**_SAMPLED, "epochs": 2}, "skipgram": {"epochs": 3}},
+            tuned={"lbl": {**_DECAYED, "epochs": 2}, "skipgram": {"epochs": 3}},
         ),
         TaskScale(
             "full", "all of the novels: for a GPU", NOVELS, (150, 300, 450, 600),
-            novels=_WHOLE, tuned={"lbl": {**_SAMPLED, "epochs": 10}},
+            novels=_WHOLE, tuned={"lbl": {**_DECAYED, "epochs": 10}},
         ),
     )
 }  # fmt: skip

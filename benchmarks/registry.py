@@ -3,7 +3,7 @@
 from benchmarks.core.store import Store
 from benchmarks.documents import orderings, retrieval, words
 from benchmarks.documents import tables as documents
-from benchmarks.language import docnade, docnade_vectors, factored, slides, tree_ablations
+from benchmarks.language import docnade, docnade_vectors, factored, lbl_features, slides, tree_ablations
 from benchmarks.language import reasons as reasons_of_texts
 from benchmarks.language import tables as language
 from benchmarks.language.analysis import tables as analysis
@@ -19,6 +19,7 @@ STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
 TASKS = {table.name: table for table in (rescoring.TABLE, completion.TABLE, embeddings.TABLE)}
 TABLES = {
     **factored.TABLES, **language.TABLES, tree_ablations.TABLE.name: tree_ablations.TABLE,
+    lbl_features.TABLE.name: lbl_features.TABLE,
     **analysis.TABLES, **reasons_of_texts.TABLES, **slides.TABLES, **TASKS,
     **documents.TABLES, **words.TABLES, **docnade.TABLES, **docnade_vectors.TABLES,
     **{table.name: table for table in (orderings.TABLE, retrieval.TABLE)}, **ratings.TABLES,

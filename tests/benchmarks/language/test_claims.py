@@ -16,12 +16,12 @@ from scipy.special import softmax
 from benchmarks.core import kept, run
 from benchmarks.core.table import Row
 from benchmarks.core.verdict import Scores, judge, verdicts
-from benchmarks.language import claims, docnade, factored, scales, slides, tables, tree_ablations
+from benchmarks.language import claims, docnade, factored, lbl_features, scales, slides, tables, tree_ablations
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import TREES
 
 TABLES = {**factored.TABLES, **tables.TABLES, **slides.TABLES, **docnade.TABLES}
-TABLES[tree_ablations.TABLE.name] = tree_ablations.TABLE
+TABLES |= {table.name: table for table in (tree_ablations.TABLE, lbl_features.TABLE)}
 TINY = scales.SCALES["tiny"]
 FALLS = "perplexity falls from each tree to the next, T1 to T7"
 OTHERS = ("table-4.3", "table-4.5", "precision-text")  # of trees, of speed, and without claims
@@ -41,6 +41,10 @@ UNPUBLISHED: dict[str, dict[tuple[str, ...], dict[str, float]]] = {
         ("NCE", "25, uniform"): {"perplexity": 170.0}, ("NCE", "100, uniform"): {"perplexity": 165.0},
         (slides.IMPORTANCE, "25, unigram"): {"perplexity": 175.0},
         (slides.IMPORTANCE, "100, unigram"): {"perplexity": 165.0}, (slides.CLASSES, ""): {"perplexity": 166.0},
+    },
+    "lbl-features": {
+        ("LBL 5", "100"): {"perplexity": 125.0}, ("LBL 5", "200"): {"perplexity": 122.0},
+        ("LBL 10", "200"): {"perplexity": 118.0, "fitted": 103.0},
     },
 }  # fmt: skip
 PUBLISHED = [

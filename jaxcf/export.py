@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save  # killed, its save_file leaves a temporary file of its own
 
 from jaxcf import card
 from jaxcf.contract import HasFactors
@@ -18,6 +17,7 @@ from jaxcf.recommender import Model
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir import hub as for_hubs
+from jaxfit.run_dir.arrays import to_safetensors
 from jaxfit.run_dir.atomic import replacing
 
 SUFFIX = ".safetensors"
@@ -33,7 +33,7 @@ def safetensors(model: Model, out: Path) -> dict[str, NDArray[Any]]:
         raise UserError(f"the factors are written as safetensors, not as {out.suffix}", out, do)
     arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
     units = {name: repr(value) for name, value in vars(model.config).items() if name in Units._fields}
-    files = {out: save(arrays, {"model": model.name, **units})}
+    files = {out: to_safetensors(arrays, {"model": model.name, **units})}
     for name, ids in _ids(model).items():
         files[out.with_suffix(f".{name}.txt")] = _lines(ids)
     with ExitStack() as all_written:  # before the first takes its place

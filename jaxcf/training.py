@@ -161,8 +161,10 @@ def _check_data(record: RatingModel, data: Dataset, rounded: bool, validated: bo
     scale = data.catalogue.scale
     if record.needs_levels and (scale.low == scale.high or not rounded):
         if scale.levels < 2:
-            what = f"{record.name} needs a scale of a few fixed ratings"
-            raise UserError(what, data.name, "give --scale LOW,HIGH,STEP with a step, or --levels 10 to round them")
+            what, do = f"{record.name} needs a scale of a few fixed ratings", "give --scale LOW,HIGH,STEP with a step"
+            if scale.low == scale.high:
+                raise UserError(f"{what}, and all are {scale.low:g}", data.name, do)
+            raise UserError(what, data.name, f"{do}, or --levels 10 to round them")
         if not scale.contains(np.concatenate([data.train.stars, data.valid.stars])).all():
             what = f"{record.name} needs ratings on the scale, {scale}; some are between"
             raise UserError(

@@ -13,6 +13,7 @@ import numpy as np
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir import hub as for_hubs
+from jaxfit.run_dir.arrays import to_safetensors
 from jaxfit.run_dir.atomic import replacing
 from jaxlm import card, models, word_vectors
 from jaxlm.capabilities import Embeds, HasNGrams
@@ -55,8 +56,6 @@ def safetensors(model: Model, path: Path) -> None:
         form = "arpa" if model.record.capability(HasNGrams) else "word2vec" if model.record.capability(Embeds) else HUB
         what = f"safetensors is for models that are trained step by step, and not for {model.name}"
         raise UserError(what, path, f"use --format {form}, or a model of {able}")
-    from safetensors.numpy import save  # killed, its save_file leaves a temporary file of its own
-
     arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
     structure = model.record.structure_of(model.info["config"])
     if structure is not None:
@@ -67,7 +66,7 @@ def safetensors(model: Model, path: Path) -> None:
         "words": json.dumps(model.vocabulary.words, ensure_ascii=False),
     }
     with replacing(path) as aside:
-        aside.write_bytes(save(arrays, metadata))
+        aside.write_bytes(to_safetensors(arrays, metadata))
 
 
 def arpa_file(model: Model, path: Path) -> None:

@@ -293,7 +293,8 @@ def _split_off(train: Ratings, listed: Pairs, catalogue: Catalogue, name: str) -
     out = _among(train, keys, catalogue.num_items)
     missing = int(np.count_nonzero(~known)) + len(keys) - int(np.count_nonzero(out))
     if missing:
-        what = f"{missing} pairs of the {name} file have no rating in the training file"
+        has = "has" if missing == 1 else "have"
+        what = f"{quantity(missing, 'pair')} of the {name} file {has} no rating in the training file"
         raise UserError(what, f"--{name}", "give a file with ratings, or pairs of the training file")
     return take(train, ~out), take(train, out)
 

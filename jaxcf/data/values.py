@@ -14,6 +14,7 @@ from jaxcf.data.options import Reading
 from jaxcf.data.ratings import Pairs, Ratings, RatingScale, chosen, counted, pair_keys, take
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import filled, pieces
+from jaxfit.wording import quantity
 
 MAX_ID_CHARACTERS = 1000  # each id takes the memory of the longest
 RATINGS_AT_ONCE = 1 << 22  # ratings whose pairs are compared
@@ -172,7 +173,7 @@ def without_duplicates(
         user, item = users[ratings.user[first_row]], items[ratings.item[first_row]]
         what = f"user {user} has already rated item {item}"
         ways = "last, first, mean or sum" if counts else "last, first or mean"
-        do = f"remove one of the ratings ({repeated} are repeated), or give --duplicates {ways}"
+        do = f"remove it ({quantity(repeated, 'repeated rating')} in all), or give --duplicates {ways}"
         raise UserError(what, locate(first_row), do)
     note = f"{repeated} repeated ratings of an item by the same user: --duplicates {reading.duplicates}"
     return take(ratings._replace(stars=stars), ~out), [note]

@@ -1,5 +1,6 @@
 """Files of plain arrays, which may be damaged or written by anybody: .npz, and safetensors in their place on hubs."""
 
+import json
 import math
 import os
 import struct
@@ -7,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -72,8 +74,13 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def to_safetensors(arrays: Mapping[str, Any]) -> bytes:
-    """Return arrays as a safetensors file, which has no text: of that code points, named in its metadata."""
+def to_safetensors(arrays: Mapping[str, Any], metadata: Mapping[str, str] = MappingProxyType({})) -> bytes:
+    """Return arrays as a safetensors file, which has no text: of that code points, named in its metadata.
+
+    Args:
+        arrays: by name.
+        metadata: further text of the file, by name.
+    """
     from safetensors.numpy import save  # killed, its save_file leaves a temporary file of its own
 
     plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
@@ -81,7 +88,18 @@ def to_safetensors(arrays: Mapping[str, Any]) -> bytes:
     for name in texts:
         array = plain[name]
         plain[name] = array.view(np.uint32).reshape(*array.shape, array.dtype.itemsize // 4)
-    return save(plain, dict.fromkeys(texts, "text"))
+    return _in_order(save(plain, {**metadata, **dict.fromkeys(texts, "text")}))
+
+
+def _in_order(file: bytes) -> bytes:
+    """Return a safetensors file with its metadata ordered by name; the library leaves their order to chance."""
+    (length,) = struct.unpack_from("<Q", file)
+    header = json.loads(file[8 : 8 + length])
+    if "__metadata__" in header:
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # arrays are aligned
+    return b"".join([struct.pack("<Q", len(text)), text, memoryview(file)[8 + length :]])
 
 
 def read_safetensors(path: Path, what: str, do: str) -> dict[str, NDArray[Any]]:

@@ -287,6 +287,9 @@ def test_unusable_data_are_refused(data, tmp_path):
     smooth = dataclasses.replace(data.catalogue, scale=RatingScale(1, 5, 0))
     with pytest.raises(UserError, match="needs a scale"):
         fitted("rbm", data._replace(catalogue=smooth), tmp_path / "b")
+    equal = dataclasses.replace(data.catalogue, scale=RatingScale(4, 4, 0))
+    with pytest.raises(UserError, match=r"and all are 4 .* with a step$"):
+        fitted("rbm", data._replace(catalogue=equal), tmp_path / "b")
     between = data._replace(train=data.train._replace(stars=data.train.stars - 0.5))
     with pytest.raises(UserError, match="some are between"):
         fitted("rbm", between, tmp_path / "b")

@@ -85,6 +85,8 @@ def from_files(
         parts[name], unknown[name] = _empty(words) if found is None else in_vocabulary(found, words, reading, strict)
     if not parts["train"].num_words:
         raise UserError("no word of the training documents is in the vocabulary", train[0], "check --vocab")
+    if valid and not parts["valid"].num_words:
+        raise UserError("no word of the validation documents is in the vocabulary", valid[0], "give other documents")
     notes = [*notes, _describe(parts["train"], words, unknown["train"], reading)]
     if carve and not valid:
         parts["train"], parts["valid"] = split_validation(parts["train"])
@@ -198,18 +200,18 @@ def _empty(vocabulary: Vocabulary) -> tuple[Documents, int]:
 
 
 def split_validation(documents: Documents, part: int = PART) -> tuple[Documents, Documents]:
-    """Take validation documents from training documents: one in `part` (at least one), drawn at random.
+    """Take validation documents from training documents: one in `part` of those with words (at least one), at random.
 
     Raises:
         UserError: there is a single document with words.
     """
-    number = len(documents)
-    drawn = np.random.default_rng(0).permutation(number)[: max(1, number // part)]
-    chosen = np.zeros(number, np.bool_)
-    chosen[drawn] = True
+    usable = np.flatnonzero(documents.lengths)
+    drawn = np.random.default_rng(0).permutation(len(usable))[: max(1, len(usable) // part)]
+    chosen = np.zeros(len(documents), np.bool_)
+    chosen[usable[drawn]] = True
     train, valid = documents.take(np.flatnonzero(~chosen)), documents.take(np.flatnonzero(chosen))
     if not (train.num_words and valid.num_words):
-        what = "the training documents are too few to take validation from"
+        what = "the training documents with words are too few to take validation from"
         raise UserError(what, do="give --valid FILE")
     return train, valid
 

@@ -9,9 +9,10 @@ import zipfile
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 from jaxfit.errors import UserError
-from jaxfit.run_dir.arrays import read_npz
+from jaxfit.run_dir.arrays import read_npz, to_safetensors
 
 ARRAYS = {"a": np.arange(6, dtype=np.int32).reshape(2, 3), "b": np.array(7), "c": np.zeros((0, 2))}
 
@@ -96,3 +97,15 @@ def test_a_named_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.npz")
     with pytest.raises(UserError, match="damaged: it is no regular file"):
         read_npz(tmp_path / "a.npz", "damaged", "write it again")
+
+
+def test_safetensors_are_the_same_bytes_each_time(tmp_path):
+    metadata = {name: f"{name} “quoted”\n" for name in ("words", "config", "model", "unit", "a long name")}
+    files = {to_safetensors(ARRAYS, metadata) for _ in range(20)}
+    assert len(files) == 1
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(*files)
+    with safe_open(path, "np") as file:
+        assert file.metadata() == metadata
+        for name, array in ARRAYS.items():
+            np.testing.assert_array_equal(file.get_tensor(name), array)

@@ -124,6 +124,21 @@ def test_validation_is_drawn_from_training_documents_if_none_is_given(tmp_path):
         split_validation(corpus.train.take([0]))
 
 
+@pytest.mark.parametrize("blank", range(10))
+def test_validation_is_drawn_from_documents_with_words(tmp_path, blank):
+    lines = ["1 1:1 2:1\n"] * 10
+    lines[blank] = "\n"
+    corpus = read(tmp_path, "".join(lines), carve=True).corpus
+    assert corpus.valid.lengths.tolist() == [2]
+
+
+def test_validation_documents_need_words_of_the_vocabulary(tmp_path):
+    for content in ("zz yy\n", "\n"):
+        valid = write(tmp_path, "valid.txt", content)
+        with pytest.raises(UserError, match=r"no word of the validation documents .*valid\.txt"):
+            read(tmp_path, "a b c\nb a c\n", valid=[valid], reading=DocumentReading(format="text"))
+
+
 BAD = {
     "1 2:1 3\n": (1, "'3' is not the number of a word and how often it occurs"),
     "1 2:1\n2 3:1.5\n": (2, "'3:1.5' is not"),

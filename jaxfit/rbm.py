@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxfit.devices.sharding import varying_alike
 from jaxfit.draws import uniform
 from jaxfit.errors import UserError
 
@@ -57,7 +58,9 @@ def gibbs(step: Callable[[Any, Array], Any], state: Any, keys: Array, steps: Arr
     def body(t: Array, state: Any) -> Any:
         return step(state, jax.vmap(jax.random.fold_in, (0, None))(keys, t))
 
-    return lax.fori_loop(0, steps, body, lax.stop_gradient(state))
+    leaves, tree = jax.tree.flatten(lax.stop_gradient(state))
+    begin = varying_alike(*leaves, jax.random.key_data(keys))[:-1]
+    return lax.fori_loop(0, steps, body, jax.tree.unflatten(tree, begin))
 
 
 def contrastive_divergence(free_energy: Callable[[Any], Array], data: Any, reconstruction: Any) -> Array:

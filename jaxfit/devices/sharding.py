@@ -146,6 +146,22 @@ def everywhere(
     return jax.shard_map(function, mesh=mesh, in_specs=arguments, out_specs=results, check_vma=False)
 
 
+def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
+    """Return the arrays such that all vary over those axes of a user's `shard_map` over which any of them varies.
+
+    The arguments of a custom gradient, and the values that a loop carries, must agree in this; JAX sums the gradients
+    of replicated parameters. Outside of `shard_map` the arrays are returned as given.
+    """
+
+    def axes(x: jax.Array) -> frozenset[str]:
+        kind = jax.typeof(x)
+        return getattr(getattr(kind, "mat", kind), "varying", getattr(kind, "vma", frozenset()))
+
+    every = frozenset().union(*map(axes, arrays))
+    missing = [tuple(every - axes(x)) for x in arrays]
+    return [lax.pcast(x, m, to="varying") if m else x for x, m in zip(arrays, missing, strict=True)]
+
+
 def along_data(x: jax.Array, mesh: Mesh) -> jax.Array:
     """Split the first axis over the mesh's data axis, if it divides; for programs that the compiler splits."""
     if x.shape[0] % mesh.shape[DATA]:

@@ -22,7 +22,8 @@ from jax import Array, lax
 from numpy.typing import NDArray
 
 from jaxfit.devices.platform import platform
-from jaxlm.objectives.softmax import logit, varying_alike
+from jaxfit.devices.sharding import varying_alike
+from jaxlm.objectives.softmax import logit
 
 EXAMPLES, WORDS = 16, 64  # of a tile
 ON_CPU, ELSEWHERE = 8, 256  # tiles at a time

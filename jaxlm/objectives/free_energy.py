@@ -25,6 +25,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxfit.devices.platform import block, parts, platform
+from jaxfit.devices.sharding import varying_alike
 from jaxlm.objectives import word_samples
 from jaxlm.objectives.softmax import from_blocks, to_blocks
 
@@ -122,7 +123,8 @@ def _by_products(U: Array, b: Array) -> LogWeights:
         def of_tile(tile: Array) -> Array:
             shape = (a.shape[0], tile.shape[2])
             start = jnp.ones(shape, U.dtype), jnp.zeros(shape, integer)
-            (product, exponent), _ = lax.scan(multiply, start, (of_contexts, tile))
+            ones, zeros, *_ = varying_alike(*start, of_contexts, tile)
+            (product, exponent), _ = lax.scan(multiply, (ones, zeros), (of_contexts, tile))
             return jnp.log(product) + (exponent - bias * products) * math.log(2)
 
         return b[None] + _all_tiles(of_tile, of_words, len(b))
@@ -144,7 +146,9 @@ def _by_terms(U: Array, b: Array) -> LogWeights:
         of_contexts = _groups(a.T, -jnp.inf)
 
         def of_tile(tile: Array) -> Array:
-            return lax.scan(add, jnp.zeros((a.shape[0], tile.shape[2]), tile.dtype), (of_contexts, tile))[0]
+            zeros = jnp.zeros((a.shape[0], tile.shape[2]), tile.dtype)
+            start = varying_alike(zeros, of_contexts, tile)[0]
+            return lax.scan(add, start, (of_contexts, tile))[0]
 
         return b[None] + _all_tiles(of_tile, of_words, len(b))
 

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxfit.devices.platform import block, parts, platform
+from jaxfit.devices.sharding import varying_alike
 
 CACHE_ENTRIES = 2_500_000  # exponentials at a time on a CPU: 10 MB
 ROWS = 250  # minimum examples of a block on a CPU, since each block reads all of R
@@ -156,22 +157,6 @@ def _forward_in_chunks(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple
 @jax.custom_vjp
 def _sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array) -> Array:
     return weight @ log_normalizer(R, b, r_hat)
-
-
-def varying_alike(*arrays: Array) -> list[Array]:
-    """Return the arrays such that all vary over those axes of a user's `shard_map` over which any of them varies.
-
-    The arguments of a custom gradient, and the values that a loop carries, must agree in this; JAX sums the gradients
-    of replicated parameters. Outside of `shard_map` the arrays are returned as given.
-    """
-
-    def axes(x: Array) -> frozenset[str]:
-        kind = jax.typeof(x)
-        return getattr(getattr(kind, "mat", kind), "varying", getattr(kind, "vma", frozenset()))
-
-    every = frozenset().union(*map(axes, arrays))
-    missing = [tuple(every - axes(x)) for x in arrays]
-    return [lax.pcast(x, m, to="varying") if m else x for x, m in zip(arrays, missing, strict=True)]
 
 
 def in_blocks(x: Array, rows: int) -> Array:

@@ -11,12 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.sharding import PartitionSpec as P
 
 import jaxlm
 from cases import OBJECTIVES, SMALL, TOYS, assert_same, every
 from jaxcf.contract import NO_PAIRS
 from jaxcf.data.ratings import Units
 from jaxfit import tables
+from jaxfit.devices import sharding
 from jaxfit.minibatches.bucketing import capacity
 from jaxfit.program import Carried
 from jaxfit.state import streams
@@ -278,3 +280,30 @@ def test_streams_carry_in_training_what_they_do_in_validation(case, computed):
     if "carry of validation" not in found:
         pytest.skip("it carries nothing, or some units are dropped")
     close(found["carry"], found["carry of validation"])
+
+
+def gradient_of(program, data):
+    """Return the gradient of a minibatch's loss: (params, index, weight, keys, shared key, carry) -> grads."""
+    config, costs = program.config, program.ragged.costs(data) if program.ragged else None
+    size = capacity(costs, np.arange(B), B)
+
+    def gradient(params, index, weight, keys, shared, carry):
+        batch = program.batch(data, index, size, config)
+        if program.at_step is not None:
+            batch = program.at_step(batch, shared, jnp.float32(0.5), config)
+        seen = batch if program.sequential is None else Carried(batch, carry)
+        return jax.grad(lambda p: program.loss(program.gathered(p, batch), seen, weight, keys, config)[0])(params)
+
+    return gradient
+
+
+def test_gradient_can_be_taken_in_a_users_own_shard_map(case, place):
+    """JAX checks, when it is traced, over which devices each value varies; values: `test_own_loops.py`."""
+    program, params, data = setup(case, place)
+    carry = streams(program, B) if program.sequential else None
+    whole, split = P(), P(sharding.AXES)
+    where = whole, split, split, split, whole, jax.tree.map(lambda _: split, carry)
+    mapped = jax.shard_map(gradient_of(program, data), mesh=sharding.make(B), in_specs=where, out_specs=whole)
+    keys = jax.random.split(jax.random.key(5), B)
+    found = jax.eval_shape(mapped, params, np.arange(B, dtype=np.int32), WEIGHT, keys, jax.random.key(6), carry)
+    assert jax.tree.map(np.shape, found) == jax.tree.map(np.shape, params)

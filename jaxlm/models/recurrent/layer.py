@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxfit.devices.sharding import varying_alike
+
 State = Any  # of a cell: as flax has it, with the hidden units in the last array
 
 
@@ -27,7 +29,6 @@ class Cell:
     step: Callable[[State, Array, Array], State]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def layer(
     cell: Cell, inputs: Array, W: Array, bias: Array, state: State, real: Array, fresh: Array, kept: Array | None
 ) -> tuple[Array, State]:
@@ -48,6 +49,14 @@ def layer(
     Returns:
         The hidden units, [T, B, N_h], and the state after the last event.
     """
+    leaves, tree = jax.tree.flatten((inputs, W, bias, state, real, fresh, kept))
+    return _layer(cell, *jax.tree.unflatten(tree, varying_alike(*leaves)))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _layer(
+    cell: Cell, inputs: Array, W: Array, bias: Array, state: State, real: Array, fresh: Array, kept: Array | None
+) -> tuple[Array, State]:
     products = jnp.broadcast_to(bias[None, None], inputs.shape)
     units, after, _ = _events(cell, inputs, products, W, state, real, fresh, kept)
     return units, after
@@ -93,4 +102,4 @@ def _backward(cell: Cell, residuals: tuple[Any, Array], gradient: tuple[Array, S
     return d_inputs, d_W, jnp.sum(d_products, axis=(0, 1)), d_state, None, None, None
 
 
-layer.defvjp(_forward, _backward)
+_layer.defvjp(_forward, _backward)

@@ -8,11 +8,14 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from jaxfit.devices import sharding
+from jaxfit.program import Carried
+from jaxfit.state import streams
 from jaxlm import context_model
 from jaxlm.data.contexts import text_of
-from jaxlm.models import lbl
+from jaxlm.models import frbm, lbl
 from jaxlm.models.hlbl import model as hlbl
 from jaxlm.models.hlbl.examples import Example, examples, padded_paths
+from jaxlm.models.recurrent import rnn
 from jaxlm.trees import build as trees
 from jaxlm.trees.order import by_visits
 from jaxlm.trees.paths import node_biases
@@ -171,6 +174,32 @@ def test_losses_work_under_other_transformations(make):
     for _ in range(20):
         now, state = step(now, state)
     assert loss(now, index, weight, keys) < 0.9 * value
+
+
+@pytest.mark.parametrize(
+    ("model", "fields"),
+    [(rnn, {}), (frbm, {}), (frbm, {"objective": "likelihood"})],
+    ids=["rnn", "frbm", "frbm-likelihood"],
+)
+def test_gradients_of_loops_are_summed_over_devices(model, fields):
+    """Of a recurrent layer, and of what is drawn from a Gibbs chain; LSTM, GRU and tfrbm share them."""
+    config = model.MODEL.config(V, num_features=4, num_hidden=5, **fields)
+    text = np.random.default_rng(0).integers(0, V, 700).astype(np.int32)
+    fitting = model.MODEL.fitting
+    program, params = fitting.program(config), fitting.init(jax.random.key(0), config, np.bincount(text, minlength=V))
+    data, carry = fitting.texts(config, EOS)(text), streams(program, B) if program.sequential else None
+
+    def gradient(params, index, weight, keys, carry):
+        batch = program.batch(data, index, 0, config)
+        seen = batch if program.sequential is None else Carried(batch, carry)
+        return jax.grad(lambda params: program.loss(params, seen, weight, keys, config)[0])(params)
+
+    split = P(sharding.AXES)
+    where = P(), split, split, split, jax.tree.map(lambda _: split, carry)
+    spread = jax.shard_map(gradient, mesh=sharding.make(8), in_specs=where, out_specs=P())
+    given = params, np.arange(B, dtype=np.int32), np.ones(B, np.float32), jax.random.split(jax.random.key(2), B), carry
+    found, expected = jax.jit(spread)(*given), jax.jit(gradient)(*given)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), found, expected)
 
 
 def test_gathered_rows_and_whole_tables_are_not_confused():

@@ -118,7 +118,7 @@ def mixture(weights: Array, words: Array) -> Array:
         new = 1 / K + shares * (of_words @ (1 / (shares @ of_words + TINY)))
         return number + 1, new, jnp.mean(jnp.abs(new - gamma))
 
-    begun = jnp.int32(0), jnp.ones(K), jnp.float32(jnp.inf)
+    begun = jnp.int32(0), jnp.ones(K, weights.dtype), jnp.full((), jnp.inf, weights.dtype)
     _, gamma, _ = lax.while_loop(lambda state: (state[0] < STEPS) & (state[2] >= CHANGE), step, begun)
     return gamma / jnp.sum(gamma)
 

@@ -112,7 +112,7 @@ def init(key: Array, config: Config, counts: Any) -> Params:
             for each in jax.random.split(key_deep, config.num_layers - 1)
         ),
         V=config.init_scale * jax.random.normal(key_V, (config.num_words, H)),
-        b=jnp.asarray(np.log(base_rates(counts)), jnp.float32),
+        b=jnp.asarray(np.log(base_rates(counts)), float),
     )
 
 

@@ -18,4 +18,4 @@ def log_base_rates(counts: Any) -> Array:
     """
     xp = jnp if isinstance(counts, jax.core.Tracer) else np  # float64 where it can be
     rates = xp.maximum(xp.asarray(counts, float), 1)
-    return jnp.asarray(xp.log(rates / rates.sum()), jnp.float32)
+    return jnp.asarray(xp.log(rates / rates.sum()), float)

@@ -122,7 +122,7 @@ def biases(config: Any, counts: Any, word_tree: Tree | None) -> Array:
     """
     if config.objective == "tree":
         assert word_tree is not None
-        return jnp.asarray(node_biases(word_tree, counts), jnp.float32)
+        return jnp.asarray(node_biases(word_tree, counts), float)
     return log_base_rates(counts)
 
 
@@ -138,7 +138,7 @@ def init(key: Array, config: Any, D: int, counts: Any, shared: bool = False) -> 
     if config.objective == "tree" and shared:
         return Head(V=config.init_scale * jax.random.normal(key, (num_scored(config), D)))
     if config.objective == "classes":
-        rates, C = jnp.maximum(jnp.asarray(counts, jnp.float32), 1), len(config.class_ends)
+        rates, C = jnp.maximum(jnp.asarray(counts, float), 1), len(config.class_ends)
         of_words = classes.of_words(config.class_ends, np.arange(config.num_words))
         Q = config.init_scale * jax.random.normal(key, (C, D))
         return Head(Q=Q, a=jnp.log(jax.ops.segment_sum(rates, of_words, C) / rates.sum()))

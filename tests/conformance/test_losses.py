@@ -307,3 +307,14 @@ def test_gradient_can_be_taken_in_a_users_own_shard_map(case, place):
     keys = jax.random.split(jax.random.key(5), B)
     found = jax.eval_shape(mapped, params, np.arange(B, dtype=np.int32), WEIGHT, keys, jax.random.key(6), carry)
     assert jax.tree.map(np.shape, found) == jax.tree.map(np.shape, params)
+
+
+def test_gradient_can_be_taken_in_double_precision(case, place):
+    """Loops and gradients of their own refuse values of two types, when they are traced."""
+    with jax.enable_x64(True):
+        program, params, data = setup(case, place)
+        carry = streams(program, B) if program.sequential else None
+        keys = jax.random.split(jax.random.key(5), B)
+        given = params, np.arange(B, dtype=np.int32), WEIGHT, keys, jax.random.key(6), carry
+        found = jax.eval_shape(gradient_of(program, data), *given)
+    assert {x.dtype for x in jax.tree.leaves(found)} == {np.dtype(np.float64)}

@@ -67,7 +67,7 @@ def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) 
     W = config.init_scale * jax.random.normal(key, (I * K, config.num_hidden))
     return Params(
         W=zero_unrated(W, (counts.sum(axis=1) > 0).repeat(K)),
-        b_m=jnp.asarray((jnp if traced else np).log(frequencies), jnp.float32),
+        b_m=jnp.asarray((jnp if traced else np).log(frequencies), float),
         b_h=jnp.zeros(config.num_hidden),
     )
 

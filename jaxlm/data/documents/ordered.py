@@ -50,7 +50,7 @@ class Words(NamedTuple):
 def ordered(documents: Documents, key: Array) -> Ordered:
     """Lay out the words of documents, those of each document in an order drawn by key."""
     offsets = np.concatenate([[0], np.cumsum(documents.lengths)]).astype(np.int32)
-    word = np.repeat(documents.counts.indices, documents.counts.data)
+    word = np.repeat(documents.counts.indices.astype(np.int32), documents.counts.data)
     return redraw(Ordered(offsets, np.pad(word, (0, capacity_step(len(word)) - len(word)))), key)
 
 

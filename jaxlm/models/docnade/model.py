@@ -102,7 +102,7 @@ def init(key: Array, config: Config, counts: Any, tree: Tree) -> Params:
         W=config.init_scale * jax.random.normal(key_W, (config.num_words, config.num_hidden)),
         c=jnp.zeros(config.num_hidden),
         V=config.init_scale * jax.random.normal(key_V, (config.num_words - 1, config.num_hidden)),
-        b=jnp.asarray(node_biases(tree, counts), jnp.float32),
+        b=jnp.asarray(node_biases(tree, counts), float),
     )
 
 

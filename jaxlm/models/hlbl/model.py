@@ -90,7 +90,7 @@ def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
         # so that at first r̂ is about the average of the context's vectors
         C=(1 / c * identity)[None] + scale * spread * jax.random.normal(kC, shape),
         Q=scale * jax.random.normal(kQ, (config.num_nodes, D)),
-        b=jnp.asarray(node_biases, jnp.float32),
+        b=jnp.asarray(node_biases, float),
     )
 
 

@@ -20,7 +20,7 @@ def module(num_hidden: int) -> Any:
     """Return flax's cell."""
     import flax.linen as nn  # here: options are read without it, and it takes a third of a second
 
-    return nn.GRUCell(num_hidden)
+    return nn.GRUCell(num_hidden, param_dtype=jnp.result_type(float))
 
 
 def step(state: Array, inputs: Array, products: Array) -> Array:

@@ -19,7 +19,7 @@ def module(num_hidden: int) -> Any:
     """Return flax's cell."""
     import flax.linen as nn  # here: options are read without it, and it takes a third of a second
 
-    return nn.OptimizedLSTMCell(num_hidden)
+    return nn.OptimizedLSTMCell(num_hidden, param_dtype=jnp.result_type(float))
 
 
 def step(state: tuple[Array, Array], inputs: Array, products: Array) -> tuple[Array, Array]:

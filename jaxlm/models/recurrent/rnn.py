@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from jaxfit.recipe import Recipe
@@ -18,7 +19,7 @@ def module(num_hidden: int) -> Any:
     """Return flax's cell."""
     import flax.linen as nn  # here: options are read without it, and it takes a third of a second
 
-    return nn.SimpleCell(num_hidden, activation_fn=jax.nn.sigmoid)
+    return nn.SimpleCell(num_hidden, activation_fn=jax.nn.sigmoid, param_dtype=jnp.result_type(float))
 
 
 def step(state: Array, inputs: Array, products: Array) -> Array:

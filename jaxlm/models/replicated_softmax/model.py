@@ -181,8 +181,8 @@ def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config:
         keys: [B], one for each document.
     """
     fixed, at = lax.stop_gradient(params), batch.at
-    length = at.length.astype(weight.dtype)
     start = hidden_input(fixed, batch.word, at)
+    length = at.length.astype(start.dtype)
     of_words, of_biases = start - length[:, None] * fixed.c[None], word_biases(fixed, batch.word, at)
 
     def gibbs_step(state: tuple[Any, ...], keys: Array) -> tuple[Any, ...]:

@@ -38,7 +38,8 @@ from jaxlm.models.replicated_softmax.chain import Slots, hidden_input, slots, st
 from jaxlm.objectives.base_rates import log_base_rates
 
 HELD_OUT = 4  # words of each document, at most, that validation predicts from the others
-FACTORS = 4  # factors of a product whose logarithm is taken: float32 can hold it for weights up to 20
+FACTORS = 4  # factors of a product whose logarithm is taken
+LARGEST = 20.0  # weight up to which float32 can hold such a product
 METRIC = Metric("perplexity of held-out words", perplexity, 2)
 RECONSTRUCTION = Metric("reconstruction perplexity", perplexity, 2)
 
@@ -198,12 +199,17 @@ def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config:
     return total, {RECONSTRUCTION.name: Mean(weight @ (-log_p / length), jnp.sum(weight))}
 
 
-def word_log_probs(params: Params, x: Array) -> Array:
+def word_log_probs(params: Params, x: Array, by_products: bool) -> Array:
     """Compute log p(v_i = w | v_{≠i}) of every word w, [N_w], exactly.
 
     p(v_i = w | v_{≠i}) ∝ exp(b_w) Π_j (1 + exp(x_j + W_wj)), by Eq. 22, with x = D c + Σ_{k≠i} W_{v_k}, [H]. Divided by
     exp(max(x_j, 0)), a factor is between exp(-|W_wj|) and 1 + exp(|W_wj|), and several share a logarithm.
+
+    Args:
+        by_products: whether they do; for weights up to LARGEST.
     """
+    if not by_products:
+        return jax.nn.log_softmax(params.b + jnp.sum(jax.nn.softplus(x[None] + params.W), axis=1))
     short = -x.shape[0] % FACTORS  # padded with factors of one
     scale, share = jnp.pad(jnp.exp(-jnp.maximum(x, 0)), (0, short), constant_values=1), jnp.exp(jnp.minimum(x, 0))
     factors = scale[None] + jnp.pad(share[None] * jnp.exp(params.W), ((0, 0), (0, short)))
@@ -223,13 +229,18 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
     held = jnp.arange(HELD_OUT)[None] < at.length[:, None]  # [B, HELD_OUT]
     word, x = jnp.where(held, batch.word.at[place].get(mode="clip"), 0), hidden_input(params, batch.word, at)
 
-    def of_word(part: tuple[Array, Array]) -> Array:
-        document, word = part
-        return word_log_probs(params, x[document] - params.W[word])[word]
-
     each = jnp.repeat(jnp.arange(documents), HELD_OUT), word.reshape(-1)
     at_a_time = at_once(documents * HELD_OUT, params.W.size, 1)
-    log_p = jnp.where(held, lax.map(of_word, each, batch_size=at_a_time).reshape(documents, -1), 0)
+
+    def of_words(by_products: bool) -> Array:
+        def of_word(part: tuple[Array, Array]) -> Array:
+            document, word = part
+            return word_log_probs(params, x[document] - params.W[word], by_products)[word]
+
+        return lax.map(of_word, each, batch_size=at_a_time).reshape(documents, -1)
+
+    small = jnp.max(jnp.abs(params.W)) <= LARGEST
+    log_p = jnp.where(held, lax.cond(small, lambda: of_words(True), lambda: of_words(False)), 0)
     return -jnp.sum(log_p, axis=1) / jnp.sum(held, axis=1)
 
 

@@ -84,7 +84,11 @@ def schedule(cd_steps: Sequence[int]) -> tuple[int, ...]:
     return tuple(cd_steps)
 
 
-def scheduled(cd_steps: tuple[int, ...], fraction: Array) -> Array:
-    """Return T of the schedule, int32, when a fraction of the training is done."""
-    part = jnp.minimum((fraction * len(cd_steps)).astype(jnp.int32), len(cd_steps) - 1)
-    return jnp.asarray(cd_steps, jnp.int32)[part]
+def scheduled_steps(batch: Any, key: Array, fraction: Array, config: Any) -> Any:
+    """Set a minibatch's T, `cd_steps`, to that of the schedule when a fraction of the training is done.
+
+    It is `Program.at_step` of models whose Config has the schedule as `cd_steps`.
+    """
+    steps = config.cd_steps
+    part = jnp.minimum((fraction * len(steps)).astype(jnp.int32), len(steps) - 1)
+    return batch._replace(cd_steps=jnp.asarray(steps, jnp.int32)[part])

@@ -24,7 +24,7 @@ from jaxcf.models.rbm.config import Config
 from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor, score
 from jaxfit.draws import uniform
 from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
-from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial, scheduled
+from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial, scheduled_steps
 from jaxfit.recipe import Recipe
 from jaxfit.registry import Cost
 from jaxfit.tables import Gathered, Weights, gather, require_whole, rows_of
@@ -166,11 +166,6 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> An
     if batch.rated is None:
         return sums
     return sums._replace(U=0.5 * (of_entries(weight, batch.rated) @ jnp.sum(jnp.square(read.U), axis=1)))
-
-
-def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -> Batch:
-    """Set the minibatch's T to that of the schedule when a fraction of the training is done."""
-    return batch._replace(cd_steps=scheduled(config.cd_steps, fraction))
 
 
 def gather_users(data: Data, index: Array, capacity: tuple[int, ...], config: Config) -> Batch:

@@ -39,21 +39,19 @@ class LogPartition(NamedTuple):
     Attributes:
         value: float64 [lengths], the logarithm of the mean weight over chains. That mean is unbiased; its logarithm is
             too low on average, so that perplexities tend to be too low.
-        standard_error: float64 [lengths], of `value`, by the delta method from the spread of the weights. It is too
-            small if a few chains have nearly all of the weight, or if none has found the states that make up most of
-            Z_D. Near 1, one chain has all of the weight, and `value` is only a lower bound.
         log_weight: float64 [lengths, chains], of which `value` is the log-mean-exp. Lengths share chains, so that their
             errors are not independent: see `error_of_sum`.
     """
 
     value: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
     log_weight: NDArray[np.float64]
 
     def error_of_sum(self, factors: ArrayLike) -> float:
-        """Return the standard error of Σ_D factor_D log Z_D, with the limitations of `standard_error`.
+        """Return the standard error of Σ_D factor_D log Z_D.
 
-        By the delta method: to first order, the sum is a mean over chains i of Σ_D factor_D w_Di / mean(w_D).
+        By the delta method: to first order, the sum is a mean over chains i of Σ_D factor_D w_Di / mean(w_D). It is too
+        small if a few chains have nearly all of the weight, or if none has found the states that make up most of Z_D.
+        Near 1 for one length, one chain has all of the weight, and `value` is only a lower bound.
 
         Args:
             factors: [lengths].
@@ -79,7 +77,7 @@ def log_partition(
     """
     lengths = np.asarray(lengths, np.int64)
     if not len(lengths):
-        return LogPartition(np.zeros(0), np.zeros(0), np.zeros((0, chains)))
+        return LogPartition(np.zeros(0), np.zeros((0, chains)))
     longest = int(lengths.max())
     ladder = _ladder(_power(longest))
     number = int(np.searchsorted(ladder, longest, side="right"))
@@ -95,10 +93,7 @@ def log_partition(
         parts.append(of_lengths[:, : chains - begin])
     log_weight = np.concatenate(parts, axis=1)
     highest = log_weight.max(axis=1, keepdims=True)
-    weight = np.exp(log_weight - highest)
-    mean = weight.mean(axis=1)
-    error = weight.std(axis=1, ddof=1) / mean / np.sqrt(chains) if chains > 1 else np.full(len(lengths), np.inf)
-    return LogPartition(highest[:, 0] + np.log(mean), error, log_weight)
+    return LogPartition(highest[:, 0] + np.log(np.exp(log_weight - highest).mean(axis=1)), log_weight)
 
 
 def _ladder(longest: int) -> NDArray[np.int64]:

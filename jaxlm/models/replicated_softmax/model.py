@@ -23,7 +23,15 @@ from scipy.special import expit
 from jaxfit.devices.platform import at_once
 from jaxfit.draws import uniform
 from jaxfit.program import Mean, Metric, Metrics, Program, Ragged
-from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial, schedule, scheduled
+from jaxfit.rbm import (
+    bernoulli,
+    contrastive_divergence,
+    gibbs,
+    hidden_free_energy,
+    multinomial,
+    schedule,
+    scheduled_steps,
+)
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import Cost
 from jaxfit.tables import require_whole
@@ -34,7 +42,7 @@ from jaxlm.data.documents import ordered
 from jaxlm.data.documents.collection import Documents
 from jaxlm.data.documents.ordered import Ordered
 from jaxlm.models.replicated_softmax.ais import log_partition
-from jaxlm.models.replicated_softmax.chain import Slots, hidden_input, slots, step
+from jaxlm.models.replicated_softmax.chain import Slots, hidden_input, step
 from jaxlm.objectives.base_rates import log_base_rates
 
 HELD_OUT = 4  # words of each document, at most, that validation predicts from the others
@@ -110,12 +118,8 @@ def texts(config: Config, eos: int) -> Callable[[Documents], Ordered]:
 def gather(data: Ordered, index: Array, capacity: int, config: Config) -> Batch:
     """Gather the documents `index`, int32 [B], into `capacity` words, with the first T of the schedule."""
     words = ordered.gather(data, index, capacity, config.num_words)
-    return Batch(slots(words.length, capacity), words.word, jnp.int32(config.cd_steps[0]))
-
-
-def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -> Batch:
-    """Set the minibatch's T to that of the schedule when a fraction of the training is done."""
-    return batch._replace(cd_steps=scheduled(config.cd_steps, fraction))
+    at = Slots(jnp.cumsum(words.length) - words.length, words.length, words.owner)
+    return Batch(at, words.word, jnp.int32(config.cd_steps[0]))
 
 
 def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:

@@ -16,6 +16,7 @@ from jaxcf.models.rbm.chains import chains, gradient, hidden_bias, open_tables
 from jaxcf.models.rbm.config import expected_stars
 from jaxcf.models.rbm.prediction import predict
 from jaxfit.loop import differentiate
+from jaxfit.rbm import scheduled_steps
 from jaxfit.tables import Weights, add
 
 I, K, H = 6, 3, 2
@@ -342,6 +343,6 @@ def test_initial_biases_predict_each_movies_own_frequencies():
 
 def test_T_follows_its_schedule():
     b, config = batch(), replace(CONFIG, cd_steps=(1, 3, 5))
-    scheduled = jax.jit(lambda fraction: rbm.scheduled_steps(b, jax.random.key(0), fraction, config).cd_steps)
+    scheduled = jax.jit(lambda fraction: scheduled_steps(b, jax.random.key(0), fraction, config).cd_steps)
     steps = [int(scheduled(np.float32(f))) for f in (0.0, 0.3, 0.34, 0.66, 0.67, 1.0)]
     assert steps == [1, 1, 3, 3, 5, 5]

@@ -16,7 +16,7 @@ from jaxfit.recipe import option, require_bounds
 from jaxfit.run_dir.metadata import read_info
 from jaxlm.capabilities import Embeds
 from jaxlm.context_model import combined
-from jaxlm.data.contexts import Text, gather_contexts
+from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.data.corpus import Corpus
 from jaxlm.initial import fingerprint
 from jaxlm.model_files import load
@@ -162,7 +162,7 @@ def word_features(corpus: Corpus, counts: np.ndarray, bootstrap: Path, cluster: 
         return np.asarray(vectors.vectors(model.params))
     if TREE not in model.record.structures:
         raise UserError("only an hlbl predicts vectors for its tree", bootstrap, "add --cluster vectors")
-    text = model.texts()(corpus.train).text
+    text = text_of(corpus.train, corpus.vocabulary.eos)
     return average_features(np.asarray(predicted_sums(model.params.R, model.params.C, text, model.config)), counts)
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from jaxfit.devices.platform import platform
 from jaxfit.devices.sharding import varying_alike
+from jaxlm.objectives.segments import segment_logsumexp
 from jaxlm.objectives.softmax import logit
 
 EXAMPLES, WORDS = 16, 64  # of a tile
@@ -119,10 +120,8 @@ def log_prob(V: Array, b: Array, Q: Array, a: Array, z: Array, ends: tuple[int, 
     """
     of_word = jnp.asarray(of_words(ends, np.arange(ends[-1])))
     scores = V @ z + b
-    top = jax.lax.stop_gradient(jax.ops.segment_max(scores, of_word, len(ends), indices_are_sorted=True))
-    powers = jnp.exp(scores - top[of_word])
-    log_sum = jnp.log(jax.ops.segment_sum(powers, of_word, len(ends), indices_are_sorted=True)) + top
-    return jax.nn.log_softmax(Q @ z + a)[of_word] + scores - log_sum[of_word]
+    log_Z = segment_logsumexp(scores, of_word, len(ends))
+    return jax.nn.log_softmax(Q @ z + a)[of_word] + scores - log_Z[of_word]
 
 
 def _class_of(ends: tuple[int, ...], word: Array) -> Array:

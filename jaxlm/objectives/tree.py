@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 
 from jaxfit.minibatches.bucketing import spread
+from jaxlm.objectives.segments import segment_logsumexp
 from jaxlm.trees.paths import Tree, paths
 
 
@@ -111,6 +112,4 @@ def log_prob_of_logits(logit: Array, children: Array, num_words: int) -> Array:
     # a node's parent may be the root itself: the root's own reach is 0, so nothing is counted twice
     leaf = (reach[:, None] + decision).reshape(-1)
     word = jnp.where(children < 0, ~children, num_words).reshape(-1)
-    largest = jax.lax.stop_gradient(jax.ops.segment_max(leaf, word, num_words + 1))
-    e = jnp.exp(leaf - largest[word])
-    return (largest + jnp.log(jax.ops.segment_sum(e, word, num_words + 1)))[:num_words]
+    return segment_logsumexp(leaf, word, num_words, in_order=False)

@@ -28,6 +28,7 @@ from jaxlm.models.hlbl import gradient as hlbl_gradient
 from jaxlm.models.hlbl import tree as hlbl_tree
 from jaxlm.models.hlbl.batch import Batch, Data, costs, gather, make_data, num_examples
 from jaxlm.objectives.dropout import dropout
+from jaxlm.objectives.segments import segment_logsumexp
 from jaxlm.objectives.tree import log_prob_of_logits
 from jaxlm.objectives.tree_tiles import TILE
 from jaxlm.trees.paths import Tree, node_biases
@@ -138,13 +139,6 @@ def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Con
         mask = jax.vmap(lambda key: dropout(ones, key, config.dropout))(keys)
     loss, grads = hlbl_gradient.gradient(weights, batch, weight, mask, config.num_hot)
     return loss, {"perplexity": Mean(loss, jnp.sum(weight))}, Params._make(grads)
-
-
-def segment_logsumexp(x: Array, segment: Array, num_segments: int) -> Array:
-    """Compute log sum exp of the entries of each segment; every segment must have one."""
-    largest = jax.lax.stop_gradient(jax.ops.segment_max(x, segment, num_segments, indices_are_sorted=True))
-    e = jnp.exp(x - largest.at[segment].get(mode="fill", fill_value=jnp.inf))
-    return largest + jnp.log(jax.ops.segment_sum(e, segment, num_segments, indices_are_sorted=True))
 
 
 def touched(batch: Batch, config: Config) -> Params:

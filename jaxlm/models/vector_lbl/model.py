@@ -19,7 +19,7 @@ from jaxfit.recipe import Recipe, option
 from jaxlm.capabilities import FillsGaps, Gap
 from jaxlm.models.word2vec import blocks
 from jaxlm.models.word2vec.blocks import Blocks, Data
-from jaxlm.objectives import noise, sampled
+from jaxlm.objectives import sampled
 from jaxlm.objectives.base_rates import log_base_rates
 
 METRIC = sampled.METRICS["nce"]
@@ -94,10 +94,8 @@ def gather(data: Data, index: Array, capacity: int, config: Config) -> Blocks:
 
 def with_noise(batch: Blocks, key: Array, fraction: Array, config: Config) -> Blocks:
     """Draw the noise of a step, of each block: `Program.at_step`."""
-    source, K, word = batch.aux, config.num_noise, blocks.centres(batch, config)
-    words = noise.draw(source.noise, key, source.number[:, None] * K + jnp.arange(K, dtype=jnp.int32)[None])
-    log_p = source.noise.log_p
-    return batch._replace(aux=sampled.Drawn(words, log_p[words], log_p[word]))
+    words, log_p = blocks.draw_noise(batch.aux, key, config.num_noise), batch.aux.noise.log_p
+    return batch._replace(aux=sampled.Drawn(words, log_p[words], log_p[blocks.centres(batch, config)]))
 
 
 def touched(batch: Blocks, config: Config) -> Params:

@@ -25,7 +25,8 @@ from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.program import Mean, Metric, Metrics, Program
 from jaxfit.tables import gathered
 from jaxlm.data.corpus import counts_beside_others, word_counts
-from jaxlm.objectives.noise import Noise, unigram
+from jaxlm.objectives.noise import Noise, draw, unigram
+from jaxlm.objectives.sampled import Source
 
 
 class Data(NamedTuple):
@@ -84,9 +85,8 @@ def data(ids: NDArray[np.int32], eos: int, config: Any, codes: Any) -> Data:
     if codes is None:
         noise = unigram(np.bincount(words, minlength=config.num_words), config.noise_power)
     capacity = -(-capacity_step(len(words)) // config.block_size) * config.block_size
-    return _laid_out(words, ends, np.full(len(words), config.window), capacity, config)._replace(
-        noise=noise, codes=codes
-    )
+    laid_out = _laid_out(words, ends, np.full(len(words), config.window), capacity, config)
+    return laid_out._replace(noise=noise, codes=codes)
 
 
 def counts(ids: NDArray[np.int32], eos: int, config: Any) -> NDArray[np.int64]:
@@ -172,6 +172,18 @@ def gather(data: Data, index: Array, config: Any) -> tuple[Array, Array, Array]:
     first = index[:, None] * M
     words = data.words[first + jnp.arange(M + 2 * c, dtype=jnp.int32)[None]]
     return words, data.left[index], data.right[index]
+
+
+def draw_noise(source: Source, key: Array, number: int) -> Array:
+    """Draw so many noise words for each block: int32 [B, number].
+
+    Args:
+        source: distribution of noise, and the indices of the blocks.
+        key: of the step, equal on all devices.
+        number: of noise words.
+    """
+    place = source.number[:, None] * number + jnp.arange(number, dtype=jnp.int32)[None]
+    return draw(source.noise, key, place)
 
 
 def centres(batch: Blocks, config: Any) -> Array:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -16,8 +15,8 @@ from jaxfit.registry import PRODUCT, Cost
 from jaxlm.capabilities import FillsGaps, Gap
 from jaxlm.models.word2vec import blocks, outputs
 from jaxlm.models.word2vec.blocks import Blocks, Data
-from jaxlm.objectives import sampled
-from jaxlm.objectives.tree import Codes, codes
+from jaxlm.objectives import output, sampled
+from jaxlm.objectives.tree import codes
 from jaxlm.trees.paths import Tree
 
 
@@ -55,18 +54,14 @@ def init(key: Array, config: Config, counts: np.ndarray | Array, tree: Tree | No
     Args:
         counts: [N_w], from `blocks.counts`.
     """
-    D, rows = config.num_features, config.num_words - (config.objective == "tree")
+    D, rows = config.num_features, output.num_scored(config)
     drawn = jax.random.uniform(key, (config.num_words, D), minval=-0.5 / D, maxval=0.5 / D)
     return Params(jnp.where(jnp.asarray(counts)[:, None] > 0, drawn, 0), jnp.zeros((rows, D)))
 
 
 def texts(config: Config, eos: int, tree: Tree | None = None) -> Callable[[np.ndarray], Data]:
     """Return a function from ids, int32 [events], to a text's `Data`."""
-
-    @cache
-    def of_tree() -> Codes | None:
-        return None if tree is None else codes(tree)
-
+    of_tree = output.codes(tree)
     return lambda ids: blocks.data(ids, eos, config, of_tree())
 
 
@@ -82,7 +77,7 @@ def gather(data: Data, index: Array, capacity: int, config: Config) -> Blocks:
 
 def with_noise(batch: Blocks, key: Array, fraction: Array, config: Config) -> Blocks:
     """Draw the noise of a step: `Program.at_step`."""
-    return batch._replace(aux=outputs.draw(batch.aux, key, config))
+    return batch._replace(aux=blocks.draw_noise(batch.aux, key, config.block_noise))
 
 
 def touched(batch: Blocks, config: Config) -> Params:

@@ -15,9 +15,7 @@ from jax import Array
 
 from jaxfit.program import Metric
 from jaxfit.recipe import option
-from jaxlm.objectives import noise
 from jaxlm.objectives.logistic import softplus
-from jaxlm.objectives.sampled import Source
 from jaxlm.objectives.tree import Codes
 
 # in validation, of all words and their full windows; in training, of those drawn for the epoch: another quantity
@@ -62,18 +60,6 @@ def padded_paths(codes: Codes, word: Array) -> PaddedPaths:
     place = codes.start[word][..., None] + jnp.arange(codes.longest).reshape(*[1] * word.ndim, -1)
     turn = jnp.where(place < codes.start[word + 1][..., None], codes.turn.at[place].get(mode="clip"), 0)
     return PaddedPaths(jnp.where(turn == 0, len(codes.start) - 1, jnp.abs(turn) - 1), jnp.sign(turn).astype(jnp.int8))
-
-
-def draw(source: Source, key: Array, config: Any) -> Array:
-    """Draw the noise of blocks: int32 [B, S].
-
-    Args:
-        source: distribution of noise, and the numbers of the blocks.
-        key: of the step, equal on all devices.
-        config: with `Options`.
-    """
-    S = config.block_noise
-    return noise.draw(source.noise, key, source.number[:, None] * S + jnp.arange(S, dtype=jnp.int32)[None])
 
 
 def nats(C: Array, x: Array, word: Array, aux: Any, config: Any) -> Array:

@@ -182,7 +182,7 @@ def test_noise_shared_by_a_block_has_the_expectation_of_noise_of_its_own():
     cfg = config(num_noise=3, block_noise=4)
     params, counts = random_params(cfg), COUNTS
     source = sampled.Source(noise.unigram(counts, 0.75), jnp.arange(2000))
-    drawn = outputs.draw(source, jax.random.key(5), cfg)
+    drawn = blocks.draw_noise(source, jax.random.key(5), cfg.block_noise)
     x, word = params.W[1], jnp.int32(2)
     losses = np.asarray(jax.vmap(lambda aux: outputs.nats(params.C, x, word, aux, cfg))(drawn))
     p = np.maximum(counts, 1) ** 0.75 / np.sum(np.maximum(counts, 1) ** 0.75)
@@ -206,7 +206,7 @@ def test_noise_of_neighbouring_blocks_is_independent():
     cfg, number = config(block_noise=6), 5000
     p = np.full(N_W, 1 / N_W)
     source = sampled.Source(noise.unigram(COUNTS, 0.0), jnp.arange(number))
-    drawn = np.asarray(outputs.draw(source, jax.random.key(5), cfg))
+    drawn = np.asarray(blocks.draw_noise(source, jax.random.key(5), cfg.block_noise))
     for first, second in ((drawn[:-1, 1:], drawn[1:, :-1]), (drawn[:-1], drawn[1:]), (drawn[:, 1:], drawn[:, :-1])):
         equal = first == second
         assert abs(equal.mean() - p @ p) < LIMIT * np.sqrt(p @ p * (1 - p @ p) / equal.size)

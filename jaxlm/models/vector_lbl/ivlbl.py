@@ -4,10 +4,13 @@ Differs: the paper predicts the words of a window from its centre. Here the cent
 window: the same pairs of words in the same places relative to one another.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from jaxfit.program import Metrics, Program
 from jaxfit.registry import PRODUCT, Cost
@@ -63,18 +66,21 @@ def program(config: Config) -> Program:
     return model.program(batch_loss, score, config)
 
 
-def fit_of_words(params: Params, around: np.ndarray, places: np.ndarray, words: np.ndarray) -> Array:
+def fit_of_words(
+    params: Any, around: NDArray[np.int32], places: NDArray[np.int32], words: NDArray[np.int32]
+) -> NDArray[np.float32]:
     """Estimate Σ log P(v | w) over the words v around a gap, for each word w that could fill it: [n], nats.
 
     It is not normalised.
 
     Args:
+        params: `Params`, in NumPy.
         around: int32 [m].
         places: int32 [m], their offsets from the gap.
         words: int32 [n].
     """
     weighed = model.weights(params, -places) * params.Q[around]  # the gap's place, seen from each word v
-    return params.R[words] @ jnp.sum(weighed, axis=0) + jnp.sum(params.b[around])
+    return params.R[words] @ weighed.sum(axis=0) + params.b[around].sum()
 
 
 def cost(config: Config, costs: None = None) -> Cost:

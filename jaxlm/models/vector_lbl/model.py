@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from jaxfit.program import Metric, Program, Sparse
 from jaxfit.recipe import Recipe, option
@@ -155,32 +156,39 @@ def windows(batch: Blocks, config: Config) -> Array:
     return blocks.holds(left, right, jnp.array(blocks.offsets(config.window))[None, None])
 
 
-def fills_gaps(fit: Callable[..., Array], of_word: bool) -> FillsGaps:
+def fills_gaps(fit: Callable[..., NDArray[np.float32]], of_word: bool) -> FillsGaps:
     """Return the capability to fill gaps by the words within a window of them.
 
     Args:
-        fit: (params, around, places, words) -> how well words fit, [n], nats; around: int32 [m], the words around the
-            gap; places: int32 [m], their offsets from it.
+        fit: (params, around, places, words) -> how well words fit, [n], nats; params: in NumPy, as JAX would compile
+            for each length of a line; around: int32 [m], the words around the gap; places: int32 [m], their offsets
+            from it.
         of_word: as in `FillsGaps`.
     """
 
     def scores(model: Any, gaps: Sequence[Gap]) -> list[np.ndarray]:
-        c, found, log_kept = model.config.window, [], np.zeros(len(model.vocabulary))
+        params, c = jax.device_get(model.params), model.config.window
+        found, log_kept = [], np.zeros(len(model.vocabulary))
         if of_word:  # training sees only a share of a frequent word's occurrences
             log_kept = blocks.log_kept(model.vocabulary.counts, model.vocabulary.eos, model.config)
         for before, after, words in gaps:
             around = np.concatenate([before[-c:], after[:c]])
             places = np.concatenate([np.arange(-min(c, len(before)), 0), np.arange(1, 1 + min(c, len(after)))])
-            found.append(np.asarray(fit(model.params, around, places, words), np.float64) - log_kept[words])
+            found.append(np.asarray(fit(params, around, places, words), np.float64) - log_kept[words])
         return found
 
     return FillsGaps(scores, of_word)
 
 
-def weights(params: Params, places: np.ndarray) -> Array:
-    """Return the weights c for offsets from the predicted word, [m, N_f], or ones [1, 1] if positions are alike."""
+def weights(params: Any, places: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Return the weights c for offsets from the predicted word, [m, N_f], or ones [1, 1] if positions are alike.
+
+    Args:
+        params: `Params`, in NumPy.
+        places: int32 [m], the offsets.
+    """
     if params.c is None:
-        return jnp.ones((1, 1))
+        return np.ones((1, 1), np.float32)
     return params.c[places + len(params.c) // 2 - (places > 0)]  # in the order of `blocks.offsets`
 
 

@@ -1,9 +1,12 @@
 """vLBL: a word is predicted from all words around it, weighted by position (Mnih and Kavukcuoglu 2013, §3.1)."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from jaxfit.program import Metrics, Program
 from jaxfit.registry import PRODUCT, Cost
@@ -67,15 +70,18 @@ def program(config: Config) -> Program:
     return model.program(batch_loss, score, config)
 
 
-def fit_of_words(params: Params, around: np.ndarray, places: np.ndarray, words: np.ndarray) -> Array:
+def fit_of_words(
+    params: Any, around: NDArray[np.int32], places: NDArray[np.int32], words: NDArray[np.int32]
+) -> NDArray[np.float32]:
     """Estimate log P(w | words around a gap) for each word w that could fill it: [n], nats, not normalised.
 
     Args:
+        params: `Params`, in NumPy.
         around: int32 [m].
         places: int32 [m], their offsets from the gap.
         words: int32 [n].
     """
-    q_hat = jnp.sum(model.weights(params, places) * params.R[around], axis=0) / max(1, len(around))
+    q_hat = (model.weights(params, places) * params.R[around]).sum(axis=0) / max(1, len(around))
     return params.Q[words] @ q_hat + params.b[words]
 
 

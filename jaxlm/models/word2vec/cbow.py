@@ -1,10 +1,13 @@
 """CBOW: a word is predicted from the mean of the vectors of the words around it (Mikolov et al. 2013a, §3.1)."""
 
 from math import inf
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from jaxfit.program import Metrics, Program
 from jaxfit.registry import Cost
@@ -67,17 +70,20 @@ def program(config: Config) -> Program:
     return model.program(batch_loss, score, config)
 
 
-def fit_of_words(params: Params, around: Array, words: Array, codes: Codes | None, config: Config) -> Array:
+def fit_of_words(
+    params: Any, around: NDArray[np.int32], words: NDArray[np.int32], codes: Codes | None, config: Config
+) -> NDArray[np.float32]:
     """Compute how well the mean of the words around a gap predicts each word that could fill it: [n], nats.
 
     All other words of the line are around it, not only those within a window.
 
     Args:
+        params: `Params`, in NumPy.
         around: int32 [m].
         words: int32 [n].
         codes: of the tree, if any.
     """
-    mean = jnp.sum(params.W[around], axis=0) / max(1, len(around))
+    mean = params.W[around].sum(axis=0) / max(1, len(around))
     return outputs.log_odds(params.C, mean[None], words, codes, config)[0]
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from jaxfit.program import Program, Sparse
 from jaxfit.recipe import Recipe, option
@@ -85,26 +86,26 @@ def touched(batch: Blocks, config: Config) -> Params:
     return Params(batch.words.reshape(-1), outputs.row_ids(blocks.centres(batch, config), batch.aux))
 
 
-def fills_gaps(fit: Callable[..., Array], of_word: bool) -> FillsGaps:
+def fills_gaps(fit: Callable[..., NDArray[np.float32]], of_word: bool) -> FillsGaps:
     """Return the capability to fill gaps.
 
     Args:
-        fit: (params, around, words, codes, config) -> how well words fit, [n], nats; around: int32 [m], the words
-            around the gap.
+        fit: (params, around, words, codes, config) -> how well words fit, [n], nats; params: in NumPy, as JAX would
+            compile for each length of a line; around: int32 [m], the words around the gap.
         of_word: whether words are predicted from those around them, and not the reverse. The log-probability of a word
             w in the text is then the learned score, plus log P_n(w) if that is a ratio to noise, minus the logarithm of
             the share of w's occurrences that subsampling keeps.
     """
 
     def scores(model: Any, gaps: Sequence[Gap]) -> list[np.ndarray]:
-        of_tree = None if model.structure is None else codes(model.structure)
+        params, of_tree = jax.device_get(model.params), None if model.structure is None else codes(model.structure)
         added, vocabulary = np.zeros(len(model.vocabulary)), model.vocabulary
         if of_word:
             added -= blocks.log_kept(vocabulary.counts, vocabulary.eos, model.config)
             if of_tree is None:
                 added += model.config.noise_power * np.log(np.maximum(vocabulary.counts, 1))  # and a constant
         return [
-            np.asarray(fit(model.params, np.concatenate(gap[:2]), gap.words, of_tree, model.config), np.float64)
+            np.asarray(fit(params, np.concatenate(gap[:2]), gap.words, of_tree, model.config), np.float64)
             + added[gap.words]
             for gap in gaps
         ]

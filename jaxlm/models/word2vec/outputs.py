@@ -11,7 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from jaxfit.program import Metric
 from jaxfit.recipe import option
@@ -22,6 +24,7 @@ from jaxlm.objectives.tree import Codes
 METRICS = {"negative": Metric("negative sampling loss", float), "tree": Metric("hierarchical softmax loss", float)}
 DRAWN = {name: Metric(f"{metric.name} of drawn windows", float) for name, metric in METRICS.items()}
 BY_NOISE = ("objective", ("negative",))
+PADDED = 32  # words, to whole multiples of which they are padded: JAX compiles for each length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +84,9 @@ def nats(C: Array, x: Array, word: Array, aux: Any, config: Any) -> Array:
     return jax.nn.softplus(-C[word] @ x) + share * jnp.sum(jax.nn.softplus(C[aux] @ x))
 
 
-def log_odds(C: Array, x: Array, words: Array, codes: Codes | None, config: Any) -> Array:
+def log_odds(
+    C: NDArray[np.float32], x: NDArray[np.float32], words: NDArray[np.int32], codes: Codes | None, config: Any
+) -> NDArray[np.float32]:
     """Compute how well each of k vectors predicts each of n words: [k, n], nats.
 
     With a tree, it is log P(w | x). With negative sampling, it is x·c_w, an estimate of log(P(w | x) / (k P_n(w))),
@@ -96,8 +101,10 @@ def log_odds(C: Array, x: Array, words: Array, codes: Codes | None, config: Any)
     """
     if codes is None:
         return x @ C[words].T
-    paths, of_word = padded_paths(codes, words), jax.vmap(nats, (None, None, 0, 0, None))
-    return -jax.vmap(of_word, (None, 0, None, None, None))(C, x, words, paths, config)
+    number = len(words)
+    tables, padded = (jnp.asarray(C), jnp.asarray(x)), jnp.asarray(np.pad(words, (0, -number % PADDED)))
+    of_words = jax.vmap(jax.vmap(nats, (None, None, 0, 0, None)), (None, 0, None, None, None))
+    return -np.asarray(of_words(*tables, padded, padded_paths(codes, padded), config))[:, :number]
 
 
 def row_ids(word: Array, aux: Any) -> Array:

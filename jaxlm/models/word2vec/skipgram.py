@@ -6,10 +6,13 @@ centre.
 """
 
 from math import inf
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
+from numpy.typing import NDArray
 
 from jaxfit.program import Metrics, Program
 from jaxfit.registry import Cost
@@ -76,18 +79,21 @@ def program(config: Config) -> Program:
     return model.program(batch_loss, score, config)
 
 
-def fit_of_words(params: Params, around: Array, words: Array, codes: Codes | None, config: Config) -> Array:
+def fit_of_words(
+    params: Any, around: NDArray[np.int32], words: NDArray[np.int32], codes: Codes | None, config: Config
+) -> NDArray[np.float32]:
     """Compute Σ log P(v | w) over the words v around a gap, for each word w that could fill it: [n], nats.
 
     They are predicted from w as in Mikolov et al. 2013a, §4.5: all words of the line, not only those within a window.
     With negative sampling it is an unnormalised estimate, which lacks the sum of log (k P_n(v)), the same for all w.
 
     Args:
+        params: `Params`, in NumPy.
         around: the words v, int32 [m].
         words: the words w, int32 [n].
         codes: of the tree, if any.
     """
-    return jnp.sum(outputs.log_odds(params.C, params.W[words], around, codes, config), axis=1)
+    return outputs.log_odds(params.C, params.W[words], around, codes, config).sum(axis=1)
 
 
 def cost(config: Config, costs: None = None) -> Cost:

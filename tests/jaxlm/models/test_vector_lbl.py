@@ -17,6 +17,7 @@ from jaxlm.models.vector_lbl import ivlbl, model, vlbl
 from jaxlm.models.word2vec import blocks
 from jaxlm.tasks import completion
 from jaxlm.trained_model import Model
+from word2vec_cases import filled_by_lines_of_other_lengths
 
 N_W, D, EOS, WINDOW, NOISE = 9, 4, 0, 2, 3
 TEXT = np.random.default_rng(0).integers(0, N_W, 90).astype(np.int32)
@@ -150,3 +151,10 @@ def test_words_fit_a_gap_by_the_scores_of_all_predictions_within_a_window(module
         for choice, score in zip(question.choices, scores, strict=True):
             expected = np.mean([fit(w, around) for w in ids(choice.split())])
             assert score == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@MODELS
+def test_lines_of_other_lengths_compile_nothing(module):
+    vocabulary = Vocabulary(("<eos>", "<unk>", *"abcdefg"), np.bincount(TEXT, minlength=N_W), LeftOut(5, 9, "none"))
+    fitted = Model(module.MODEL, vocabulary, CONFIG, random_params(CONFIG), {})
+    assert filled_by_lines_of_other_lengths(fitted, 5) == []

@@ -8,7 +8,7 @@ from jaxlm.data.vocabulary import LeftOut, Vocabulary
 from jaxlm.models.word2vec import cbow, skipgram
 from jaxlm.tasks import completion
 from jaxlm.trained_model import Model
-from word2vec_cases import COUNTS, MODELS, N_W, TREE, config, random_params
+from word2vec_cases import COUNTS, MODELS, N_W, TREE, config, filled_by_lines_of_other_lengths, random_params
 
 WORDS = Vocabulary(("<eos>", "<unk>", *"abcdefg"), COUNTS, LeftOut(5, 9, "none"))
 
@@ -72,3 +72,11 @@ def test_an_unknown_choice_has_its_share_where_choices_are_predicted(objective):
         (expected,) = module.MODEL.capability(FillsGaps).scores(fitted, [gap])
         found = completion.gap_scores(fitted, questions, str, period_apart=False) * np.log(10)
         np.testing.assert_allclose(found, [expected - [0, share]], rtol=1e-6)
+
+
+@MODELS
+@pytest.mark.parametrize("objective", ["negative", "tree"])
+def test_lines_of_other_lengths_compile_nothing(module, objective):
+    cfg = config(objective=objective)
+    fitted = Model(module.MODEL, WORDS, cfg, random_params(cfg), {}, TREE if objective == "tree" else None)
+    assert filled_by_lines_of_other_lengths(fitted, 20) == []

@@ -26,15 +26,15 @@ def bernoulli(keys: Array, p: Array) -> Array:
     return (uniform(keys[:, None], jnp.arange(p.shape[1])[None]) < p).astype(p.dtype)
 
 
-def multinomial(uniform: Array, p: Array) -> Array:
+def multinomial(u: Array, p: Array) -> Array:
     """Draw units with K values, by inverting their distribution functions: int32 [...].
 
     Args:
-        uniform: in [0, 1), [...].
+        u: uniform numbers in [0, 1), [...].
         p: [..., K].
     """
     below = jnp.cumsum(p, axis=-1)[..., :-1]
-    return jnp.sum(uniform[..., None] >= below, axis=-1, dtype=jnp.int32)
+    return jnp.sum(u[..., None] >= below, axis=-1, dtype=jnp.int32)
 
 
 def hidden_free_energy(x: Array) -> Array:

@@ -193,7 +193,7 @@ def _forward(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple[Array, tu
     R_b = jnp.concatenate([R, b[:, None]], axis=1)
     R_1 = jnp.concatenate([R, jnp.ones_like(b)[:, None]], axis=1)
 
-    def block(dR_b: Array, xs: tuple[Array, Array]) -> tuple[Array, tuple[Array, Array]]:
+    def of_block(dR_b: Array, xs: tuple[Array, Array]) -> tuple[Array, tuple[Array, Array]]:
         x, w = xs
         x_1 = jnp.concatenate([x, jnp.ones_like(w)[:, None]], axis=1)
         logits = x_1 @ R_b.T
@@ -205,7 +205,7 @@ def _forward(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple[Array, tu
         return dR_b, (sums[:, :D] * (w[:, None] / Z), (top + jnp.log(Z))[:, 0])
 
     zeros, _ = varying_alike(jnp.zeros_like(R_b), R_b)
-    dR_b, (dr_hat, log_Z) = lax.scan(block, zeros, (to_blocks(r_hat, rows), to_blocks(weight, rows)))
+    dR_b, (dr_hat, log_Z) = lax.scan(of_block, zeros, (to_blocks(r_hat, rows), to_blocks(weight, rows)))
     log_Z = from_blocks(log_Z, B)
     return weight @ log_Z, (dR_b[:, :D], dR_b[:, D], from_blocks(dr_hat, B), log_Z)
 

@@ -89,7 +89,7 @@ def gather(data: Data, index: Array, capacity: tuple[int, int, int], config: Any
         first_slot = jnp.cumsum(codes) - codes
     # padding is given a node past the last, whose row is neither read nor written
     hot, cold = (
-        tiles(table, word, first_slot, max(1, capacity), config.num_nodes)
-        for table, capacity in ((data.hot, hot_tiles), (data.cold, cold_tiles))
+        tiles(table, word, first_slot, max(1, number), config.num_nodes)
+        for table, number in ((data.hot, hot_tiles), (data.cold, cold_tiles))
     )
     return Batch(context.T, hot, cold, owner)

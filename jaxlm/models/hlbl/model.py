@@ -73,14 +73,14 @@ class Params(NamedTuple):
     b: Array
 
 
-def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
+def init(key: Array, config: Config, biases: np.ndarray) -> Params:
     """Return parameters before training (§4.6.1): small Gaussians, and biases that give the base rates.
 
     Differs: C_i is small Gaussians around the identity over c, where §4.6.1 draws all weights around 0: Eq. 4.7 would
     then begin with a product of two near-zero factors, whose gradients are near zero as well.
 
     Args:
-        node_biases: [nodes], of `jaxlm.trees.paths.node_biases`.
+        biases: [nodes], of `jaxlm.trees.paths.node_biases`.
     """
     D, c = config.num_features, config.context_size
     kR, kC, kQ = jax.random.split(key, 3)
@@ -91,7 +91,7 @@ def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
         # so that at first r̂ is about the average of the context's vectors
         C=(1 / c * identity)[None] + scale * spread * jax.random.normal(kC, shape),
         Q=scale * jax.random.normal(kQ, (config.num_nodes, D)),
-        b=jnp.asarray(node_biases, float),
+        b=jnp.asarray(biases, float),
     )
 
 

@@ -125,10 +125,22 @@ def batch_loss(
 
 def _nats(of_next: Array, of_noise: Array, log_Z: Array | None, word: Array, drawn: Drawn, config: Any) -> Array:
     """Compute `loss` from the scores of the next word, [], and of the noise, [K]."""
-    log_K = jnp.log(len(of_noise))
     if config.objective == "nce":
         log_Z = jnp.zeros(()) if log_Z is None else log_Z
-        against = jnp.sum(jax.nn.softplus(of_noise - log_Z - log_K - drawn.log_p))
-        return jax.nn.softplus(log_K + drawn.of_word - of_next + log_Z) + against
-    estimate = jnp.where(drawn.words == word, -jnp.inf, of_noise - log_K - drawn.log_p)
+        return nce(of_next - log_Z, of_noise - log_Z, drawn.of_word, drawn.log_p)
+    estimate = jnp.where(drawn.words == word, -jnp.inf, of_noise - jnp.log(len(of_noise)) - drawn.log_p)
     return jax.nn.logsumexp(jnp.append(estimate, of_next)) - of_next
+
+
+def nce(of_next: Array, of_noise: Array, log_p_next: Array, log_p_noise: Array) -> Array:
+    """Compute the losses of noise-contrastive estimation from scores, [...], whose arguments broadcast.
+
+    Args:
+        of_next: scores of next words, [...].
+        of_noise: scores of their noise, [..., K].
+        log_p_next: log P_n of the next words, [...].
+        log_p_noise: that of the noise, [..., K].
+    """
+    log_K = jnp.log(of_noise.shape[-1])
+    against = jnp.sum(jax.nn.softplus(of_noise - log_K - log_p_noise), axis=-1)
+    return jax.nn.softplus(log_K + log_p_next - of_next) + against

@@ -34,7 +34,7 @@ def loss(params: Params, example: Blocks, config: Config) -> Array:
 
     def of_pair(m: Array, offset: Array, weights: Array) -> Array:
         q_hat, word = weights * params.R[example.words[m + config.window + offset]], example.words[m + config.window]
-        nats = model.nats(params, q_hat, word, example.aux, example.aux.of_word[m], config)
+        nats = model.nats(params, q_hat, word, example.aux, example.aux.of_word[m])
         return jnp.where(blocks.holds(example.left[m].astype(int), example.right[m].astype(int), offset), nats, 0)
 
     of_window = jax.vmap(of_pair, (None, 0, 0))
@@ -46,7 +46,7 @@ def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     place = jnp.arange(config.block_size)[:, None] + config.window + jnp.array(blocks.offsets(config.window))[None]
     R = read.R.reshape(*batch.words.shape, -1)[:, place]  # of the words around each centre, [B, M, J, D]
     q_hat = R if read.c is None else R * read.c[None, None]
-    return model.batch_nats(read, q_hat, model.windows(batch, config), batch, config)
+    return model.batch_nats(read, q_hat, model.windows(batch, config), batch.aux)
 
 
 def batch_loss(

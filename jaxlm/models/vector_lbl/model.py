@@ -44,8 +44,6 @@ class Config:
     block_size: int = option(16, "consecutive words that are an example", "words")
 
     draws_widths: ClassVar[bool] = False  # of windows
-    objective: ClassVar[str] = "nce"  # as `objectives.sampled` reads them
-    shared_noise: ClassVar[bool] = True
 
 
 class Params(NamedTuple):
@@ -105,7 +103,7 @@ def touched(batch: Blocks, config: Config) -> Params:
     return Params(batch.words.reshape(-1), predicted, predicted, None)
 
 
-def nats(params: Params, q_hat: Array, word: Array, aux: sampled.Drawn, of_word: Array, config: Config) -> Array:
+def nats(params: Params, q_hat: Array, word: Array, aux: sampled.Drawn, of_word: Array) -> Array:
     """Compute the loss of ONE prediction, from whole parameters.
 
     Args:
@@ -113,41 +111,25 @@ def nats(params: Params, q_hat: Array, word: Array, aux: sampled.Drawn, of_word:
         aux: noise of a block.
         of_word: log P_n(word).
     """
-    return sampled.loss(params.Q, params.b, None, q_hat, word, aux._replace(of_word=of_word), config)
+    of_noise = params.Q[aux.words] @ q_hat + params.b[aux.words]
+    return sampled.nce(params.Q[word] @ q_hat + params.b[word], of_noise, of_word, aux.log_p)
 
 
-def batch_nats(read: Params, q_hat: Array, held: Array, batch: Blocks, config: Config) -> Array:
+def batch_nats(read: Params, q_hat: Array, held: Array, noise: sampled.Drawn) -> Array:
     """Sum the losses of a minibatch's predictions over each block: [B].
 
     Args:
         read: the rows that `touched` names.
         q_hat: [B, M, J, D], the J vectors that predict each centre.
         held: bool [B, M, J], which of them are within the window.
-        batch: with its noise.
-        config: of the model.
+        noise: of each block.
     """
-    B, M, J, D = q_hat.shape
-    split = B * M
-
-    def of_block(
-        Q: Array, b: Array, noise_Q: Array, noise_b: Array, z: Array, held: Array, aux: sampled.Drawn, word: Array
-    ) -> Array:
-        words, log_p = (jnp.broadcast_to(x[None], (M * J, *x.shape)) for x in (aux.words, aux.log_p))
-        repeated = sampled.Drawn(words, log_p, jnp.repeat(aux.of_word, J))
-        rows, biases = (
-            jnp.concatenate([jnp.repeat(Q, J, axis=0), noise_Q]),
-            jnp.concatenate([jnp.repeat(b, J), noise_b]),
-        )
-        total, _ = sampled.batch_loss(
-            rows, biases, None, z.reshape(-1, D), jnp.repeat(word, J), repeated, held.reshape(-1).astype(z.dtype),
-            config,
-        )  # fmt: skip
-        return total
-
-    return jax.vmap(of_block)(
-        read.Q[:split].reshape(B, M, D), read.b[:split].reshape(B, M), read.Q[split:].reshape(B, -1, D),
-        read.b[split:].reshape(B, -1), q_hat, held, batch.aux, blocks.centres(batch, config),
-    )  # fmt: skip
+    B, M, _, D = q_hat.shape
+    (Q, noise_Q), (b, noise_b) = (jnp.split(table, [B * M]) for table in (read.Q, read.b))
+    of_next = jnp.einsum("bmjd,bmd->bmj", q_hat, Q.reshape(B, M, D)) + b.reshape(B, M, 1)
+    of_noise = jnp.einsum("bmjd,bkd->bmjk", q_hat, noise_Q.reshape(B, -1, D)) + noise_b.reshape(B, 1, 1, -1)
+    nats = sampled.nce(of_next, of_noise, noise.of_word[:, :, None], noise.log_p[:, None, None])
+    return jnp.sum(jnp.where(held, nats, 0), axis=(1, 2))
 
 
 def windows(batch: Blocks, config: Config) -> Array:

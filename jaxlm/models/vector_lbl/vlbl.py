@@ -34,7 +34,7 @@ def loss(params: Params, example: Blocks, config: Config) -> Array:
         weighed = held[:, None] * c * params.R[example.words[m + config.window + offsets]]
         q_hat = jnp.sum(weighed, axis=0) / jnp.maximum(jnp.sum(held), 1)
         word = example.words[m + config.window]
-        nats = model.nats(params, q_hat, word, example.aux, example.aux.of_word[m], config)
+        nats = model.nats(params, q_hat, word, example.aux, example.aux.of_word[m])
         return jnp.where(jnp.any(held), nats, 0)
 
     return jnp.sum(jax.vmap(of_centre)(jnp.arange(config.block_size)))
@@ -50,7 +50,7 @@ def per_block(read: Params, batch: Blocks, config: Config) -> Array:
         of_word = R[:, config.window + offset : config.window + offset + config.block_size]
         weighed = weights[:, :, j, None] * of_word
         q_hat += weighed if read.c is None else read.c[j][None, None] * weighed
-    return model.batch_nats(read, q_hat[:, :, None], number[..., None] > 0, batch, config)
+    return model.batch_nats(read, q_hat[:, :, None], number[..., None] > 0, batch.aux)
 
 
 def batch_loss(

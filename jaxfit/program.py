@@ -163,6 +163,7 @@ class Program:
         at_step: (batch, key, fraction, config) -> batch: in training, completes the minibatch by what depends on the
             step. The key is equal on all devices, for noise that a minibatch shares; fraction: float32 scalar, the part
             of training that is done.
+        scheduled: whether `at_step` reads the fraction, so that training cannot go on for another number of epochs.
         redraw: (data, key, config) -> data, of the same shapes: drawn anew for each epoch.
         group_size: for data that are in random order already, and of equal cost: only the order of groups of
             neighbouring examples is drawn in each epoch, so that memory is read contiguously. A minibatch holds at
@@ -187,6 +188,7 @@ class Program:
     training_metrics: tuple[Metric, ...] = ()
     events: Callable[[Any], int] | None = None
     at_step: Callable[[Any, Array, Array, Any], Any] | None = None
+    scheduled: bool = False
     redraw: Callable[[Any, Array, Any], Any] | None = None
     group_size: int = 1
     sections: int = 1
@@ -220,6 +222,7 @@ class Program:
             "visits take the place of a program's own gradient, and do not see what depends on the step": (
                 self.visits is not None and (own_gradient or self.at_step is not None)
             ),
+            "only what depends on the step is scheduled": self.scheduled and self.at_step is None,
             "a program's own gradient does not return a carry": self.sequential is not None and own_gradient,
         }
         for what, wrong in faults.items():

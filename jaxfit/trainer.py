@@ -31,7 +31,7 @@ def why_epochs_are_fixed(program: Program, recipe: Recipe) -> str | None:
     """Return why a training cannot go on for another number of epochs; None if it can."""
     if recipe.anneal:
         return "its rate falls as a cosine"
-    return None if program.at_step is None else "what its steps do is scheduled"
+    return "what its steps do is scheduled" if program.scheduled else None
 
 
 class Trainer:

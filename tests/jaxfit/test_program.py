@@ -333,6 +333,7 @@ def test_costs_are_computed_once_for_a_data_set():
         ({"sequential": Sequential(len), "sparse": Sparse(len, len)}, "does not return a carry"),
         ({"visits": Visits(len), "sparse": Sparse(len, len)}, "visits take the place"),
         ({"visits": Visits(len), "at_step": len}, "visits take the place"),
+        ({"scheduled": True}, "only what depends on the step"),
         ({"training_metrics": (LOSS, LOSS)}, "the same name"),
         ({"group_size": 0}, "one example at least"),
         ({"sections": 0}, "one section at least"),

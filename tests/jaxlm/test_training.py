@@ -193,3 +193,18 @@ def test_a_checkpoint_is_left_where_more_epochs_can_follow(recipe, left, corpus,
     recipe = dataclasses.replace(recipe, epochs=2)
     train("lbl", corpus, tmp_path / "m", recipe=recipe, config=CONFIG)
     assert len(list((tmp_path / "m").glob("checkpoint-*"))) == left
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [("skipgram", {"num_features": 4}), ("ivlbl", {"num_features": 4}), ("lbl", CONFIG | {"objective": "nce"})],
+)
+def test_with_drawn_noise_more_epochs_equal_as_many_at_once(name, config, corpus, tmp_path):
+    def trained(epochs, out, resume=False):
+        recipe = dataclasses.replace(RECIPE, epochs=epochs, patience=9)
+        return train(name, corpus, tmp_path / out, recipe=recipe, config=config, run=Run(resume=resume)).model.params
+
+    trained(1, "one")
+    found, expected = trained(3, "one", resume=True), trained(3, "other")
+    for a, b in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -194,6 +194,7 @@ def program(config: Config, rows: Callable[[Batch, Config], Any] = touched) -> P
         training_metrics=(Metric("reconstruction RMSE", np.sqrt),),
         events=user_batches.num_events,
         at_step=scheduled_steps,
+        scheduled=len(set(config.cd_steps)) > 1,
         sparse=Sparse(rows, None if per_rating else gradient, preconditioned=bool(config.smooth)),
         ragged=Ragged(user_batches.costs),
         decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),

@@ -284,7 +284,8 @@ def program(config: Config) -> Program:
     """Return the model as the engine sees it, over documents' words."""
     return Program(
         config=config, size=ordered.num_documents, batch=gather, loss=batch_loss, score=score, metric=METRIC,
-        training_metrics=(RECONSTRUCTION,), at_step=scheduled_steps, ragged=Ragged(ordered.lengths),
+        training_metrics=(RECONSTRUCTION,), at_step=scheduled_steps, scheduled=len(set(config.cd_steps)) > 1,
+        ragged=Ragged(ordered.lengths),
     )  # fmt: skip
 
 

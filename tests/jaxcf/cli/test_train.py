@@ -181,25 +181,27 @@ def test_files_that_are_named_one_by_one_add_up(train, tmp_path):
     assert (described["training ratings"], described["validation ratings"]) == (320, 320)
 
 
-def test_more_epochs_equal_as_many_at_once(train, tmp_path):
+@pytest.mark.parametrize("model", ["pmf", "rbm"])
+def test_more_epochs_equal_as_many_at_once(train, tmp_path, model):
     one, other = tmp_path / "one", tmp_path / "other"
-    assert train("--epochs", 3, *CONSTANT, out="one")[0] == 0
+    assert train("--epochs", 3, *CONSTANT, out="one", model=model)[0] == 0
     assert len(checkpoint.every(one)) == 1
     for epochs in (5, 5):
-        assert train("--epochs", epochs, *CONSTANT, "--resume", out="one")[0] == 0
-    assert train("--epochs", 5, *CONSTANT, out="other")[0] == 0
+        assert train("--epochs", epochs, *CONSTANT, "--resume", out="one", model=model)[0] == 0
+    assert train("--epochs", 5, *CONSTANT, out="other", model=model)[0] == 0
     for name in ("config.json", "journal.jsonl", "known.npz", "catalogue.npz"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
     for a, b in zip(*(jax.tree.leaves(jaxcf.load(out).params) for out in (one, other)), strict=True):
         np.testing.assert_array_equal(a, b)
-    status, _, err = train("--epochs", 4, *CONSTANT, "--resume", out="one")
+    status, _, err = train("--epochs", 4, *CONSTANT, "--resume", out="one", model=model)
     assert status == 2
     assert "5 epochs are trained already (one) - give --epochs 5 or more" in err
 
 
-def test_the_steps_of_an_rbm_do_not_go_on_for_more_epochs(train, tmp_path):
-    assert train("--epochs", 1, *CONSTANT, model="rbm")[0] == 0
-    status, _, err = train("--epochs", 2, *CONSTANT, "--resume", model="rbm")
+def test_a_schedule_of_steps_does_not_go_on_for_more_epochs(train):
+    options = "--cd-steps", "1,2", *CONSTANT
+    assert train("--epochs", 1, *options, model="rbm")[0] == 0
+    status, _, err = train("--epochs", 2, *options, "--resume", model="rbm")
     assert status == 2
     assert "what its steps do is scheduled over all epochs, 1 there and 2 here" in err
 

@@ -38,6 +38,7 @@ from jaxcf.contract import (
 from jaxcf.data.positives import FromRatings
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_item, by_user
 from jaxcf.models.pairwise import by_products
+from jaxcf.solvers import products
 from jaxcf.solvers.implicit_als import improve, solve
 from jaxcf.solvers.sweeps import SweepRecipe
 from jaxcf.solvers.tiles import Side, make_side, make_sides
@@ -47,7 +48,6 @@ from jaxfit.recipe import option
 from jaxfit.registry import Cost
 
 VALIDATED = 10  # places of the ranking that validation is by
-PAIRS = 1 << 18  # of user and item whose products are computed at a time
 
 Data = tuple[Sequence[Side], Sequence[Side]]  # the positives of all users, and those of all items, in parts
 Half = Callable[[Sequence[Side], Array, Array, Array, Array], Array]  # parts, rows, others, λ, its exponent -> rows
@@ -155,12 +155,6 @@ def strength(config: Config) -> tuple[Array, Array]:
     return jnp.float32(config.decay), jnp.float32(config.exponent)
 
 
-@jax.jit
-def _products(X: Array, Y: Array, user: Array, item: Array) -> Array:
-    """Compute x_u·y_i of pairs, [N], some at a time: the rows of all positives would be many times the ratings."""
-    return jax.lax.map(lambda pair: jnp.sum(X[pair[0]] * Y[pair[1]]), (user, item), batch_size=PAIRS)
-
-
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite has diverged
 def objective(params: Params, positives: Ratings, config: Config) -> float:
     """Compute Eq. 3 in float64, without visiting pairs that are no positives.
@@ -169,9 +163,9 @@ def objective(params: Params, positives: Ratings, config: Config) -> float:
     c (1 - x_u·y_i)² - (x_u·y_i)², and the priors.
     """
     X, Y = (np.asarray(rows, np.float64) for rows in params)
-    products = np.asarray(_products(*params, positives.user, positives.item), np.float64)
+    predicted = np.asarray(products.of_pairs(*params, positives.user, positives.item), np.float64)
     c = 1 + extra_confidence(np.asarray(positives.stars, np.float64), config)
-    total = np.sum((X.T @ X) * (Y.T @ Y)) + np.sum(c * (1 - products) ** 2 - products**2)
+    total = np.sum((X.T @ X) * (Y.T @ Y)) + np.sum(c * (1 - predicted) ** 2 - predicted**2)
     for rows, of in ((X, positives.user), (Y, positives.item)):
         number = np.bincount(of, minlength=len(rows)).astype(np.float64)
         total += config.decay * np.sum(number**config.exponent * np.sum(rows**2, axis=1))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from jaxcf.contract import Sweeps
 from jaxcf.data.ratings import Ratings, by_item, by_user, standardized
+from jaxcf.solvers import products
 from jaxcf.solvers.tiles import Side, make_side, row_sums
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays, per_parameter
@@ -196,7 +197,7 @@ def squares(params: Any, ratings: Ratings, config: Config) -> float:
     total = 0.0
     for at in range(0, len(ratings.user), BLOCK):
         user, item, stars = (x[at : at + BLOCK] for x in ratings[:3])
-        predicted = config.mean + config.unit * jnp.sum(params.U[user] * params.V[item], axis=1)
+        predicted = config.mean + config.unit * products.of_pairs(params.U, params.V, user, item)
         if config.biases:
             predicted += config.unit * (params.b[user] + params.c[item])
         total += float(np.sum(np.square(np.asarray(stars - predicted, np.float64))))

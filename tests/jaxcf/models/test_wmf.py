@@ -102,22 +102,6 @@ def test_a_users_solution_is_the_minimum_of_the_specification():
     assert np.abs(of_all(X, PARAMS.Y, r.astype(np.float32), CONFIG)).max() < 1e-4 * np.abs(at_start).max()
 
 
-def test_the_objective_holds_a_few_numbers_of_each_positive():
-    """By the compiled program of a hundred million positives and 50 features, whose rows would take 40 GB."""
-    shapes = [jax.ShapeDtypeStruct((rows, 50), np.float32) for rows in (200_000, 50_000)]
-    ids = jax.ShapeDtypeStruct((100_000_000,), np.int32)
-    memory = wmf._products.lower(*shapes, ids, ids).compile().memory_analysis()
-    assert memory.temp_size_in_bytes < 1e9
-
-
-def test_products_in_blocks_are_those_of_all_pairs(monkeypatch):
-    user, item = (np.arange(50, dtype=np.int32) % number for number in (USERS, ITEMS))
-    monkeypatch.setattr(wmf, "PAIRS", 7)
-    found = wmf._products.__wrapped__(*PARAMS, user, item)
-    X, Y = map(np.asarray, PARAMS)
-    np.testing.assert_allclose(found, np.sum(X[user] * Y[item], axis=1), rtol=1e-5)
-
-
 @pytest.mark.parametrize("half", [wmf.solve, wmf.improve])
 def test_the_objective_falls_in_every_half_sweep(half):
     r, params = positives(table()), PARAMS

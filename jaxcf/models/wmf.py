@@ -36,7 +36,7 @@ from jaxcf.contract import (
     Sweeps,
 )
 from jaxcf.data.positives import FromRatings
-from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_item, by_user
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, Vectors, by_item, by_user
 from jaxcf.models.pairwise import by_products
 from jaxcf.solvers import products
 from jaxcf.solvers.implicit_als import improve, solve
@@ -51,6 +51,7 @@ VALIDATED = 10  # places of the ranking that validation is by
 
 Data = tuple[Sequence[Side], Sequence[Side]]  # the positives of all users, and those of all items, in parts
 Half = Callable[[Sequence[Side], Array, Array, Array, Array], Array]  # parts, rows, others, λ, its exponent -> rows
+LayOut = Callable[[Vectors, int, int], Sequence[Side]]  # positives by row, number of others, D -> their parts
 
 
 @dataclass(frozen=True)
@@ -121,13 +122,20 @@ def loss(x: Array, Y: Array, counts: Array, config: Config) -> Array:
     return jnp.sum(c * jnp.square(p - Y @ x)) + prior * jnp.sum(jnp.square(x))
 
 
-def make_data(positives: Ratings, config: Config, half: Half) -> Data:
-    """Put the positives on the device, user by user, and item by item, as `half` takes them."""
+def make_data(positives: Ratings, config: Config, lay_out: LayOut) -> Data:
+    """Put the positives on the device, user by user, and item by item.
+
+    Args:
+        lay_out: `in_one_part` for `solve`, `make_sides` for `improve`.
+    """
     weighted, D = _weighted(positives, config), config.num_features
     of_users, of_items = by_user(weighted, config.num_users), by_item(weighted, config.num_items)
-    if half is improve:
-        return make_sides(of_users, config.num_items, D), make_sides(of_items, config.num_users, D)
-    return [make_side(of_users, config.num_items, D)], [make_side(of_items, config.num_users, D)]
+    return lay_out(of_users, config.num_items, D), lay_out(of_items, config.num_users, D)
+
+
+def in_one_part(vectors: Vectors, num_others: int, num_features: int) -> list[Side]:
+    """Lay out the positives of all rows in one part."""
+    return [make_side(vectors, num_others, num_features)]
 
 
 def _weighted(positives: Ratings, config: Config) -> Ratings:
@@ -172,7 +180,9 @@ def objective(params: Params, positives: Ratings, config: Config) -> float:
     return float(total)
 
 
-def prepare(half: Half, key: Array, data: Dataset, rated: Pairs, config: Config, recipe: SweepRecipe) -> Sweeps:
+def prepare(
+    half: Half, lay_out: LayOut, key: Array, data: Dataset, rated: Pairs, config: Config, recipe: SweepRecipe
+) -> Sweeps:
     """Return the sweeps; the validation measure is the NDCG of validation positives among items new to their users."""
     train, valid, sizes = data.train, data.valid, (config.num_users, config.num_items)
 
@@ -186,7 +196,7 @@ def prepare(half: Half, key: Array, data: Dataset, rated: Pairs, config: Config,
 
     return Sweeps(
         init(key, config),
-        make_data(train, config, half),
+        make_data(train, config, lay_out),
         sweep=lambda params, data, key: sweep(params, data, config, half),
         objective=lambda params: objective(params, train, config) / len(train.user),
         error=error,
@@ -254,8 +264,10 @@ MODEL = RatingModel(
     name="wmf", about="weighted matrix factorization of implicit data", source="Hu, Koren and Volinsky 2008, §4",
     config=Config, shapes=shapes, recipes=RECIPES,
     fitting=(
-        BySweeps("cg", "alternating, a few steps of conjugate gradients", functools.partial(prepare, improve)),
-        BySweeps("cholesky", "alternating exact solutions", functools.partial(prepare, solve), cost=cost),
+        BySweeps(
+            "cg", "alternating, a few steps of conjugate gradients", functools.partial(prepare, improve, make_sides)
+        ),
+        BySweeps("cholesky", "alternating exact solutions", functools.partial(prepare, solve, in_one_part), cost=cost),
     ),
     capabilities=(RanksItems(scorer), FoldsIn(fold_in), SimilarItems(item_vectors), HasFactors(factors, "X·Y")),
 )  # fmt: skip

@@ -65,8 +65,8 @@ def test_solves_equal_dense_ones(form, on, monkeypatch):
     monkeypatch.setattr(tiles, "cores", lambda: 3)
     r = table()
     with tracing_for(on):
-        of_users, of_items = wmf.make_data(positives(r), FORMS[form], wmf.solve)
-        in_parts, _ = wmf.make_data(positives(r), FORMS[form], wmf.improve)
+        of_users, of_items = wmf.make_data(positives(r), FORMS[form], wmf.in_one_part)
+        in_parts, _ = wmf.make_data(positives(r), FORMS[form], wmf.make_sides)
     assert min(len(part.row) for part in (*of_users, *of_items)) > 1
     assert len(in_parts) == (3 if on == "cpu" else 1)
     X = wmf.solve(of_users, *PARAMS, *wmf.strength(FORMS[form]))
@@ -96,16 +96,16 @@ def test_the_objective_and_the_specification_are_sums_over_all_pairs(form):
 
 def test_a_users_solution_is_the_minimum_of_the_specification():
     r = table()
-    X = wmf.solve(wmf.make_data(positives(r), CONFIG, wmf.solve)[0], *PARAMS, *wmf.strength(CONFIG))
+    X = wmf.solve(wmf.make_data(positives(r), CONFIG, wmf.in_one_part)[0], *PARAMS, *wmf.strength(CONFIG))
     of_all = jax.vmap(jax.grad(wmf.loss), (0, None, 0, None))
     at_start = of_all(PARAMS.X, PARAMS.Y, r.astype(np.float32), CONFIG)
     assert np.abs(of_all(X, PARAMS.Y, r.astype(np.float32), CONFIG)).max() < 1e-4 * np.abs(at_start).max()
 
 
-@pytest.mark.parametrize("half", [wmf.solve, wmf.improve])
-def test_the_objective_falls_in_every_half_sweep(half):
+@pytest.mark.parametrize(("half", "lay_out"), [(wmf.solve, wmf.in_one_part), (wmf.improve, wmf.make_sides)])
+def test_the_objective_falls_in_every_half_sweep(half, lay_out):
     r, params = positives(table()), PARAMS
-    (of_users, of_items), prior = wmf.make_data(r, CONFIG, half), wmf.strength(CONFIG)
+    (of_users, of_items), prior = wmf.make_data(r, CONFIG, lay_out), wmf.strength(CONFIG)
     values = [wmf.objective(params, r, CONFIG)]
     for _ in range(4):
         params = params._replace(X=half(of_users, *params, *prior))
@@ -121,7 +121,7 @@ def test_the_number_of_cores_changes_nothing(monkeypatch):
     found = []
     for number in (1, 2, 3):
         monkeypatch.setattr(tiles, "cores", lambda number=number: number)
-        of_users, _ = wmf.make_data(positives(table()), CONFIG, wmf.improve)
+        of_users, _ = wmf.make_data(positives(table()), CONFIG, wmf.make_sides)
         assert len(of_users) == number
         found.append(np.asarray(wmf.improve(of_users, *PARAMS, *wmf.strength(CONFIG))))
     np.testing.assert_array_equal(found[0], found[1])
@@ -138,13 +138,17 @@ def test_new_users_are_solved_for():
 
 def test_a_prior_is_needed():
     with pytest.raises(UserError, match="exact solutions need a decay"):
-        wmf.sweep(PARAMS, wmf.make_data(positives(table()), CONFIG, wmf.solve), replace(CONFIG, decay=0.0), wmf.solve)
+        wmf.sweep(
+            PARAMS, wmf.make_data(positives(table()), CONFIG, wmf.in_one_part), replace(CONFIG, decay=0.0), wmf.solve
+        )
 
 
 def test_validation_must_hold_what_is_new_to_its_users():
     r = positives(table())
     catalogue = Catalogue(np.arange(USERS), np.arange(ITEMS), RatingScale(1, 5, 0))
-    setup = wmf.prepare(wmf.solve, jax.random.key(0), Dataset("", r, r, None, catalogue, "", ""), None, CONFIG, None)
+    setup = wmf.prepare(
+        wmf.solve, wmf.in_one_part, jax.random.key(0), Dataset("", r, r, None, catalogue, "", ""), None, CONFIG, None
+    )
     with pytest.raises(UserError, match="no validation positive is new to its user"):
         setup.error(setup.params)
 
@@ -154,7 +158,7 @@ def test_sweeps_start_from_two_draws_and_are_judged_by_all_pairs_and_validation(
     r = table()
     train, valid = positives(r), positives(np.where(r == 0, np.eye(USERS, ITEMS), 0))
     data = Dataset("d", train, valid, None, Catalogue(np.arange(USERS), np.arange(ITEMS), RatingScale(0, 9, 1)), "", "")
-    sweeps = wmf.prepare(implicit_als.solve, jax.random.key(0), data, NO_PAIRS, CONFIG, None)
+    sweeps = wmf.prepare(wmf.solve, wmf.in_one_part, jax.random.key(0), data, NO_PAIRS, CONFIG, None)
     X, Y = (np.asarray(rows) for rows in sweeps.params)
     assert not np.any(X[:ITEMS] == Y)
     assert sweeps.objective(sweeps.params) == pytest.approx(wmf.objective(sweeps.params, train, CONFIG) / (r > 0).sum())
@@ -177,7 +181,7 @@ def test_users_of_a_group_are_recommended_what_the_group_takes():
     held = rng.random(len(user)) < 0.2
     train, test = (Ratings(user[m], item[m], np.ones(m.sum(), np.float32)) for m in (~held, held))
     config = replace(CONFIG, num_users=users, num_items=items)
-    params, data = wmf.init(jax.random.key(0), config), wmf.make_data(train, config, wmf.improve)
+    params, data = wmf.init(jax.random.key(0), config), wmf.make_data(train, config, wmf.make_sides)
     for _ in range(5):
         params = wmf.sweep(params, data, config, wmf.improve)
     scorers = pairwise.by_products(*params), lambda users: same[users], ranking.by_popularity(train, items)

@@ -217,6 +217,11 @@ def create(value: jax.Array, transform: Transform, by_rows: bool) -> Weights:
     return Weights(value, jnp.ones((), value.dtype), transform.init(value), scratch)
 
 
+def unscaled(value: jax.Array) -> Weights:
+    """Return whole or gathered weights, with scale 1, for a function that reads `Weights`."""
+    return Weights(value, jnp.ones((), value.dtype), None, None)
+
+
 def whole(weights: Weights) -> jax.Array:
     """Return the weights, with the scale applied: [rows, …]."""
     return weights.scale * weights.value

@@ -31,7 +31,7 @@ from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import Cost
 from jaxfit.row_products import dots, stored
-from jaxfit.tables import Gathered, Products, Rows, Weights, gather, require_whole, rows_of, zero_after
+from jaxfit.tables import Gathered, Products, Rows, gather, require_whole, rows_of, unscaled, zero_after
 
 MASKED = Metric("RMSE of masked ratings", np.sqrt)
 
@@ -75,9 +75,8 @@ def loss(params: Any, example: tuple[Array, Array], key: Array, config: Config) 
 def batch_loss(params: Gathered, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics]:
     """Return the sum over the minibatch of weight * `loss`, from the rows that `rbm.touched` names."""
     read = rows_of(params)
-    W = Weights(read.W, jnp.ones((), read.W.dtype), None, None)
     at = jnp.arange(len(batch.known.owner), dtype=jnp.int32)
-    return _predicted(read._replace(W=W), at, batch, weight, keys, config)[:2]
+    return _predicted(read._replace(W=unscaled(read.W)), at, batch, weight, keys, config)[:2]
 
 
 def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics, Any]:

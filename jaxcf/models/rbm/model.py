@@ -27,7 +27,7 @@ from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial, scheduled_steps
 from jaxfit.recipe import Recipe
 from jaxfit.registry import Cost
-from jaxfit.tables import Gathered, Weights, gather, require_whole, rows_of
+from jaxfit.tables import Gathered, gather, require_whole, rows_of, unscaled
 
 
 class Params(NamedTuple):
@@ -128,7 +128,7 @@ def batch_loss(params: Gathered, batch: Batch, weight: Array, keys: Array, confi
     read = rows_of(params)
     (owner, _, value), K = batch.known, config.num_values
     at, biases = jnp.arange(owner.shape[0], dtype=jnp.int32), hidden_bias(read, batch)
-    W = Weights(read.W, jnp.ones((), read.W.dtype), None, None)
+    W = unscaled(read.W)
     fixed, fixed_biases = lax.stop_gradient((read._replace(W=W), biases))
     _, end = chains(fixed, at, fixed_biases, batch, keys, config.center)
 

@@ -18,7 +18,7 @@ from jaxcf.models.rbm.config import Config, expected_stars
 from jaxfit.minibatches.bucketing import capacity
 from jaxfit.rbm import hidden_free_energy
 from jaxfit.row_products import dots, stored
-from jaxfit.tables import Weights, gather
+from jaxfit.tables import gather, unscaled
 
 USERS_AT_ONCE = 64
 
@@ -31,8 +31,7 @@ def distribution(params: Any, batch: Batch, config: Config, exact: bool = False)
     average biases.
     """
     assert batch.wanted is not None
-    one = jnp.ones((), params.b_h.dtype)
-    weights = type(params)._make([Weights(table, one, None, None) for table in params])
+    weights = type(params)._make(map(unscaled, params))
     (owner, item, _), K = batch.wanted, config.num_values
     read = open_tables(weights, batch)
     known_rows = batch.known.item * K + batch.known.value

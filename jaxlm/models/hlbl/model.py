@@ -19,7 +19,7 @@ from jax import Array
 from jaxfit.program import Mean, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
-from jaxfit.tables import Gathered, Weights, require_whole, rows_of
+from jaxfit.tables import Gathered, require_whole, rows_of, unscaled
 from jaxlm.capabilities import Embeds
 from jaxlm.context_model import PERPLEXITY, combined, predicts_from_context
 from jaxlm.contract import BySGD, LanguageModel
@@ -159,8 +159,7 @@ def log_prob(params: Params, context: Array, children: Array, num_words: int) ->
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context), float32[B], in nats, no dropout."""
-    one = jnp.ones((), params.R.dtype)
-    weights = [Weights(array, one, None, None) for array in params]
+    weights = [unscaled(array) for array in params]
     read = vectors_of(params.R, batch.context)
     return hlbl_gradient.forward(weights, read, batch, None, config.num_hot).loss
 

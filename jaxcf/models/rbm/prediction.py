@@ -1,8 +1,9 @@
 """What an RBM predicts from users' known ratings, for a minibatch and for any number of pairs of user and item."""
 
 import functools
+from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,25 @@ from jaxfit.row_products import dots, stored
 from jaxfit.tables import gather, unscaled
 
 USERS_AT_ONCE = 64
+AHEAD = 1  # blocks of users that are computed while the answers of one are read
+
+
+class Known(NamedTuple):
+    """What is known of users, made once for any number of predictions.
+
+    Attributes:
+        data: of the users and, after them, one without ratings.
+        costs: int64 [users + 1, lists], as `user_batches.costs`.
+    """
+
+    data: Data
+    costs: NDArray[np.int64]
+
+
+def make_known(data: Data) -> Known:
+    """Return what `data` know of users; ratings to predict are left out."""
+    data = user_batches.with_unknown_user(data)
+    return Known(data, user_batches.costs(data))
 
 
 def distribution(params: Any, batch: Batch, config: Config, exact: bool = False) -> Array:
@@ -63,7 +83,7 @@ def predict(
 ) -> NDArray[np.float32]:
     """Return P(rating k | what `data` know of the user) for pairs of user and item: int [n], [n] -> [n, K].
 
-    `expected_stars` converts it to stars. Pairs are predicted in blocks of users, whose known ratings are read once.
+    `expected_stars` converts it to stars.
 
     Args:
         params: of the RBM, or of the conditional one, which also takes the rated items of `data`.
@@ -73,20 +93,37 @@ def predict(
         config: the model's Config.
         exact: whether to predict by Eq. 5.9, in place of mean field.
     """
-    wanted, order = user_batches.queries(user, item, user_batches.num_users(data), config.num_items)
-    data = user_batches.with_unknown_user(data)._replace(wanted=wanted)
+    return predict_by(params, make_known(data), user, item, config, exact)
+
+
+def predict_by(
+    params: Any, known: Known, user: ArrayLike, item: ArrayLike, config: Config, exact: bool = False
+) -> NDArray[np.float32]:
+    """Return what `predict` does, in blocks of users, whose known ratings are read once."""
+    wanted, order = user_batches.queries(user, item, len(known.costs) - 1, config.num_items)
+    result = np.empty((len(order), config.num_values), np.float32)
     number = np.diff(np.asarray(wanted.offsets))
     asked = np.flatnonzero(number)
-    at_once = min(USERS_AT_ONCE, 1 << max(0, len(asked) - 1).bit_length())
-    visits = np.pad(asked, (0, -len(asked) % at_once), mode="edge") if len(asked) else asked
-    entries = capacity(user_batches.costs(data), visits, at_once) if len(asked) else ()
-    result = np.empty((len(order), config.num_values), np.float32)
-    done = 0
-    for block in visits.reshape(-1, at_once):
-        end = min(done + int(number[block].sum()), len(order))
-        answers = _of_block(params, data, np.asarray(block, np.int32), entries, config, exact)
-        result[order[done:end]] = np.asarray(answers)[: end - done]
-        done = end
+    if not len(asked):
+        return result
+    at_once = min(USERS_AT_ONCE, 1 << (len(asked) - 1).bit_length())
+    visits = np.pad(asked, (0, -len(asked) % at_once), mode="edge")
+    data = known.data._replace(wanted=wanted)
+    entries = capacity(np.insert(known.costs, 1, number, axis=1), visits, at_once)
+    blocks = visits.reshape(-1, at_once)
+    ends = np.cumsum(number[blocks].sum(axis=1))[:-1]  # the last block is filled up with its last user
+    given = deque[tuple[NDArray[np.int32], Array]]()
+
+    def read() -> None:
+        place, answers = given.popleft()
+        result[place] = np.asarray(answers)[: len(place)]
+
+    for block, place in zip(blocks, np.split(order, ends), strict=True):
+        given.append((place, _of_block(params, data, np.asarray(block, np.int32), entries, config, exact)))
+        if len(given) > AHEAD:
+            read()
+    while given:
+        read()
     return result
 
 
@@ -104,8 +141,8 @@ def predictor(
         conditional: whether the model is the conditional RBM, which also reads the users' rated items.
     """
     rated = users.rated_sets if conditional else None
-    known = user_batches.make_data(users.ratings, users.number, config.scale, rated=rated)
-    return lambda user, item: expected_stars(predict(params, known, user, item, config, exact), config)
+    known = make_known(user_batches.make_data(users.ratings, users.number, config.scale, rated=rated))
+    return lambda user, item: expected_stars(predict_by(params, known, user, item, config, exact), config)
 
 
 exact_predictor = functools.partial(predictor, exact=True)

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["Model", "UserError", "__version__", "load", "train"]
 
 
+def __dir__() -> list[str]:
+    # for completion, which else does not show what is imported on first use
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     # Imported on first use: texts and n-gram models do without JAX.
     if name == "train":

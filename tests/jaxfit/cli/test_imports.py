@@ -39,6 +39,12 @@ def test_it_is_imported_without_jax(module):
     assert imported(f"import {module}") == []
 
 
+@pytest.mark.parametrize("package", ["jaxlm", "jaxcf"])
+def test_completion_shows_what_is_imported_on_first_use(package):
+    code = f"import {package}; assert {{*{package}.__all__, '__file__', 'UserError'}} <= set(dir({package}))"
+    assert imported(code) == []
+
+
 def test_sockets_are_imported_where_several_processes_train():
     code = (
         "import jaxfit.devices.distributed; assert not {'socket', 'selectors', 'importlib.metadata'} & set(sys.modules)"

@@ -20,8 +20,8 @@ from jaxfit.devices.platform import platform, tracing_over
 from jaxfit.devices.split_tables import Layout
 from jaxfit.minibatches.division import Division, Order
 from jaxfit.minibatches.streaming import SPECS
+from jaxfit.optimizer import Transform
 from jaxfit.program import Carried, Program
-from jaxfit.recipe import Transform
 from jaxfit.state import Rates, State, add_metrics, rescaled, streams
 from jaxfit.tables import Gathered, Rows
 

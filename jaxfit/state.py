@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxfit import tables
+from jaxfit.optimizer import Transform
 from jaxfit.program import Mean, Metrics, Program
-from jaxfit.recipe import Transform
 
 
 class Sum(NamedTuple):

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxfit.devices.platform import at_once
-from jaxfit.recipe import Transform
+from jaxfit.optimizer import Transform
 
 BLOCK = 1024  # rows of an optimizer's memory that a CPU updates at a time; accelerators: as many as memory allows
 CHUNK = 4096  # rows that a CPU adds at a time; accelerators: as many as memory allows

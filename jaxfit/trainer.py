@@ -21,8 +21,9 @@ from jaxfit.minibatches.bucketing import RUNS, Buckets, Capacity, EpochPlan, Str
 from jaxfit.minibatches.division import Division
 from jaxfit.minibatches.epochs import Epochs, group_size
 from jaxfit.minibatches.streaming import NO_ORDER, HostData
+from jaxfit.optimizer import transform
 from jaxfit.program import Program
-from jaxfit.recipe import Recipe, named_arrays, per_parameter, transform
+from jaxfit.recipe import Recipe, named_arrays, per_parameter
 from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
 

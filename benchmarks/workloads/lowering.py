@@ -32,7 +32,7 @@ from jaxfit.errors import UserError
 from jaxfit.minibatches.bucketing import Capacity, buckets, plan
 from jaxfit.minibatches.division import Order
 from jaxfit.minibatches.epochs import group_size
-from jaxfit.recipe import transform
+from jaxfit.optimizer import transform
 from jaxfit.state import Rates
 from jaxfit.trainer import batch_shards, layout
 

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from jaxfit.errors import UserError
-from jaxfit.recipe import transform
+from jaxfit.optimizer import transform
 
 COPIES = 3  # of the parameters: those trained, the best so far, and one while they are saved
 # of tables that are split over accelerators: those trained, and those validated; the best are in the host's memory

@@ -17,7 +17,7 @@ from jax import Array, lax
 from jaxfit import tables
 from jaxfit.devices.sharding import DATA, ROWS
 from jaxfit.devices.split_tables import part_length
-from jaxfit.recipe import Transform
+from jaxfit.optimizer import Transform
 from jaxfit.tables import Rows, Weights
 
 FALLBACK = "rows_to_all_devices"  # the scope of what is done where a device would ask another one for too much

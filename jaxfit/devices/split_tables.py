@@ -24,7 +24,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxfit import tables
 from jaxfit.devices import sharding
 from jaxfit.devices.sharding import ROWS, WHOLE
-from jaxfit.recipe import Transform
+from jaxfit.optimizer import Transform
 from jaxfit.tables import Weights
 
 SPLIT = PartitionSpec(ROWS)  # the first axis of a table split over the devices that share it

@@ -15,8 +15,8 @@ from jaxfit import tables as rows
 from jaxfit.devices import sharding as mesh
 from jaxfit.errors import UserError
 from jaxfit.minibatches.division import Order
+from jaxfit.optimizer import transform
 from jaxfit.program import Decay, Mean, Sparse
-from jaxfit.recipe import transform
 from jaxfit.tables import Rows
 from jaxfit.trainer import Trainer
 from toy_training import RECIPE, recipe, train

@@ -11,7 +11,7 @@ import pytest
 from jaxfit import tables
 from jaxfit.devices import platform as platforms
 from jaxfit.devices.platform import tracing_for
-from jaxfit.recipe import transform
+from jaxfit.optimizer import transform
 
 
 @pytest.mark.parametrize("bad", [jnp.nan, jnp.inf, -jnp.inf])

@@ -18,7 +18,8 @@ from jaxfit import tables as rows
 from jaxfit.checks import check_size
 from jaxfit.draws import permutation
 from jaxfit.errors import UserError
-from jaxfit.recipe import Recipe, transform
+from jaxfit.optimizer import transform
+from jaxfit.recipe import Recipe
 
 USERS, ITEMS, D, MEAN = 6, 9, 3, 3.5
 SGD = Recipe(optimizer="sgd", batch_size=2, epochs=1, rate={"*": 0.05}, decay={"*": 0.1}, reduction="sum")

@@ -13,7 +13,8 @@ from jaxcf.models import pairwise, pmf
 from jaxfit import fit, state
 from jaxfit.loop import make_run
 from jaxfit.minibatches.division import Order
-from jaxfit.recipe import Recipe, transform
+from jaxfit.optimizer import transform
+from jaxfit.recipe import Recipe
 
 USERS, ITEMS, D = 7, 5, 3
 RATES = {"U": 0.05, "V": 0.04, "b": 0.03, "c": 0.02}

@@ -15,7 +15,8 @@ from jaxfit.devices import row_exchange, sharding, split_tables
 from jaxfit.devices.platform import on_host, parts
 from jaxfit.errors import UserError
 from jaxfit.fit import fit
-from jaxfit.recipe import Recipe, transform
+from jaxfit.optimizer import transform
+from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
 from jaxfit.validation import Validation
 

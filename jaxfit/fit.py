@@ -243,7 +243,7 @@ def _end_epoch(
     """
     progress, recipe, program = trainer.progress, trainer.recipe, trainer.program
     metrics = jax.device_get(trainer.state.metrics)
-    means = state.means(trainer.state._replace(metrics=metrics))
+    means = state.means(metrics)
     trainer.state, params = state.between_epochs(trainer.state)
     score = processes.agreed(validation.mean(params, stopped))
     if score is None:

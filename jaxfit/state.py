@@ -120,9 +120,9 @@ def add_metrics(sums: dict[str, Mean], step: Metrics, factor: Array | float) -> 
     }
 
 
-def means(state: State) -> dict[str, float]:
-    """Return the means of the epoch so far, by metric."""
-    values = jax.device_get(state.metrics)
+def means(metrics: dict[str, Mean]) -> dict[str, float]:
+    """Return the means of `State.metrics`, by metric."""
+    values = jax.device_get(metrics)
     return {name: float(m.total) / max(float(m.count), 1e-30) for name, m in values.items()}
 
 

@@ -194,7 +194,7 @@ class Trainer:
 
     def read_means(self) -> str:
         """Return the training metrics of the epoch so far, for the progress bar."""
-        means = state.means(self.state)
+        means = state.means(self.state.metrics)
         return ", ".join(metric.show(means[metric.name]) for metric in self.program.loss_metrics)
 
     def one_copy(self) -> State:

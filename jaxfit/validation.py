@@ -97,7 +97,7 @@ class Validation:
         if self.host_data is not None:
             self.host_data.forget()
         total = sharding.one_copy(sharding.whole(scored.total, self.mesh))
-        return float(np.sum(np.asarray(total, np.float64)) / self.events)
+        return float(np.sum(np.stack([total.value, total.error]).astype(np.float64)) / self.events)
 
 
 def next_chunk(chunk: int, steps: int, seconds: float, wanted: float) -> int:

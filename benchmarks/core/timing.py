@@ -120,7 +120,7 @@ def pass_seconds(trainer: Trainer, number: int) -> tuple[float, float]:
 
 def mean_score(trainer: Trainer) -> float:
     """Return the mean score of the examples that were trained on since the epoch began, each before its step."""
-    (mean,) = means(trainer.state).values()
+    (mean,) = means(trainer.state.metrics).values()
     return mean
 
 

@@ -267,10 +267,11 @@ def make_run(
             state = state._replace(carry=carry)
 
         def stretch(j: Array, state: State) -> State:
-            # scales are applied at the same steps however the epoch is divided into chunks
             first = jnp.maximum(begin, j * RESCALE_STEPS)
-            begins = (first == j * RESCALE_STEPS).astype(jnp.int32)
-            state = lax.fori_loop(0, begins, lambda _, s: rescaled(s), state)
+            if program.decay.when != "when-touched":  # whose scales are always 1
+                # scales are applied at the same steps however the epoch is divided into chunks
+                begins = (first == j * RESCALE_STEPS).astype(jnp.int32)
+                state = lax.fori_loop(0, begins, lambda _, s: rescaled(s), state)
             last = jnp.minimum(end, (j + 1) * RESCALE_STEPS)
             return repeated(first, last, lambda i, s: step(i, s, data, order, rates, key, size), state)
 

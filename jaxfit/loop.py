@@ -205,24 +205,23 @@ def make_run(
         the number of examples, int32.
     """
     # a program that the compiler splits is written as for one device
-    by_compiler, all_devices = None, None
-    if layout is not None and layout.read_whole:
-        by_compiler, all_devices, layout, mesh = layout, mesh, None, None
+    by_compiler = layout is not None and layout.read_whole
+    devices, split = (None, None) if by_compiler else (mesh, layout)
     sequential, config = program.sequential is not None, program.config
-    division = Division(batch_size, sharding.shards(mesh), group_size, sequential)
+    division = Division(batch_size, sharding.shards(devices), group_size, sequential)
 
     def along_data(x: Array) -> Array:
-        return x if all_devices is None else sharding.along_data(x, all_devices)
+        return sharding.along_data(x, mesh) if by_compiler and mesh is not None else x
 
     def minibatch(i: Array, data: Any, order: Order, size: Array) -> Any:
         """Return this shard of the minibatch of a step."""
         if streamed:
             return jax.tree.map(lambda x: along_data(x) if x.shape[:1] == (batch_size,) else x, data.at(i))
-        index = along_data(division.examples(i, sharding.shard(mesh), order, size))
+        index = along_data(division.examples(i, sharding.shard(devices), order, size))
         return program.batch(data, index, capacity, config)
 
     def step(i: Array, state: State, data: Any, order: Order, rates: Rates, key: Array, size: Array) -> State:
-        places, used = division.places(sharding.shard(mesh)), division.used(i, size)
+        places, used = division.places(sharding.shard(devices)), division.used(i, size)
         step_key = jax.random.fold_in(key, state.step)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(step_key, places)
         count = used.astype(jnp.float32) if mean else 1.0
@@ -238,14 +237,14 @@ def make_run(
             shared = jax.random.fold_in(step_key, batch_size)  # differs from every example's
             batch = program.at_step(batch, shared, fraction, config)
         carry = None
-        if program.sparse is not None and program.sparse.gradient is not None and layout is None:
+        if program.sparse is not None and program.sparse.gradient is not None and split is None:
             loss, metrics, grads = program.sparse.gradient(state.weights, batch, weight, keys, config)
         else:
             loss, metrics, grads, carry = differentiate(
-                program, state.weights, batch, weight, keys, rates.decay, state.carry, layout
+                program, state.weights, batch, weight, keys, rates.decay, state.carry, split
             )
-        weights = updated(program, state.weights, grads, rates, factor, every, transform, mesh)
-        loss, metrics = sharding.total((loss, dict(metrics)), mesh)
+        weights = updated(program, state.weights, grads, rates, factor, every, transform, devices)
+        loss, metrics = sharding.total((loss, dict(metrics)), devices)
         finite = [jnp.isfinite(x) for x in jax.tree.leaves((loss, metrics))]
         bad = (state.bad_step < 0) & ~jnp.stack(finite).all()
         return State(
@@ -279,9 +278,10 @@ def make_run(
 
     of_weights = sharding.WHOLE if layout is None else layout.specs(transform)
     of_state = State._make([of_weights, *[sharding.WHOLE] * 3, sharding.SHARDED])
-    if by_compiler is not None and all_devices is not None:
-        of_state = of_state._replace(weights=by_compiler.specs(transform))
-        return _split_by_compiler(run, by_compiler, transform, all_devices, of_state)
+    if by_compiler:
+        assert layout is not None
+        assert mesh is not None
+        return _split_by_compiler(run, layout, transform, mesh, of_state)
     of_data = SPECS if streamed else sharding.WHOLE
     of_all = of_state, of_data, *[sharding.WHOLE] * 6
     return jax.jit(sharding.everywhere(run, mesh, of_all, of_state), donate_argnums=0)

@@ -289,13 +289,13 @@ def update_rows(
         # rows of zero gradient, read by padding examples alone, are skipped: Adam would move them as in earlier steps
         ids = jnp.where(jnp.any(grad.reshape(size, -1) != 0, axis=1), ids, len(value))
 
-        def read(table: jax.Array) -> jax.Array:
+        def take(table: jax.Array) -> jax.Array:
             return table.at[ids].get(mode="clip")
 
         def write(table: jax.Array, new: jax.Array) -> jax.Array:
             return table.at[ids].set(new, mode="drop")
 
-        before = jax.tree.map(lambda m, now: read(now) if is_table(m) else m, weights.memory, memory)
+        before = jax.tree.map(lambda m, now: take(now) if is_table(m) else m, weights.memory, memory)
         u, after = transform.update(grad, before)
         moved = -(rate / scale) * jnp.asarray(u)
         done = zero_after(moved.ravel()[0])  # reading the written table instead takes a third longer

@@ -151,7 +151,7 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
         v_n = expected(jnp.eye(config.num_words), example.following, 1)[0]
     word = jnp.tile(v_n, (config.num_draws, 1))
     if config.objective == "likelihood":
-        state = drawn(key, jnp.exp(log_prob(params, example.context)))
+        state = drawn(key, jnp.exp(log_prob(params, example.context, config)))
     else:
         state = gibbs(step, word, key[None], config.cd_steps)
     return contrastive_divergence(lambda v: jnp.mean(jax.vmap(free)(v)), word, state)
@@ -272,7 +272,7 @@ def of_all_words(params: Any) -> Array:
     return params.W[-1].T @ params.R.T
 
 
-def log_prob(params: Params, context: Array) -> Array:
+def log_prob(params: Params, context: Array, config: Config) -> Array:
     """Compute log P(w | context) of every word, by Eq. 3.5: context int32[c] -> [N_w], nats."""
     return log_prob_of(params, hidden_input(params, context))
 
@@ -342,7 +342,7 @@ MODEL = LanguageModel(
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
     capabilities=(
-        predicts_from_context(lambda params, context, config: log_prob(params, context)),
+        predicts_from_context(log_prob),
         Embeds(lambda params: params.R),
     ),
     cost=cost,

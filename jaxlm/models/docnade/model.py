@@ -150,7 +150,7 @@ def gather(data: Data, index: Array, capacity: tuple[int, int], config: Config) 
     return Batch(words, tiles(data.table, words.word, none, capacity[1], config.num_words - 1))
 
 
-def loss(params: Params, words: Array, children: Array, config: Config) -> Array:
+def loss(params: Params, words: Array, config: Config, children: Array) -> Array:
     """Compute -log p(v) of ONE document in nats: the specification (Eq. 6, 8, 9; Algorithm 1).
 
     Args:
@@ -161,12 +161,12 @@ def loss(params: Params, words: Array, children: Array, config: Config) -> Array
 
     def of_word(i: Array) -> Array:
         before = jnp.where(jnp.arange(len(words)) < i, 1.0, 0.0)
-        return -log_prob(params, before @ params.W[words], children, config)[words[i]]
+        return -log_prob(params, before @ params.W[words], config, children)[words[i]]
 
     return jnp.sum(jax.vmap(of_word)(jnp.arange(len(words))))
 
 
-def log_prob(params: Params, total: Array, children: Array, config: Config) -> Array:
+def log_prob(params: Params, total: Array, config: Config, children: Array) -> Array:
     """Compute log p(v_i = w | v_{<i}) of every word w, [N_w], from Σ_{k<i} W_{v_k}, [H] (Eq. 6, 8, 9)."""
     h = G[config.activation](params.c + total)
     return log_prob_of_logits(params.V @ h + params.b, children, config.num_words)

@@ -73,14 +73,15 @@ class Params(NamedTuple):
     b: Array
 
 
-def init(key: Array, config: Config, biases: np.ndarray) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray, tree: Tree) -> Params:
     """Return parameters before training (§4.6.1): small Gaussians, and biases that give the base rates.
 
     Differs: C_i is small Gaussians around the identity over c, where §4.6.1 draws all weights around 0: Eq. 4.7 would
     then begin with a product of two near-zero factors, whose gradients are near zero as well.
 
     Args:
-        biases: [nodes], of `jaxlm.trees.paths.node_biases`.
+        counts: [N_w], of the training text.
+        tree: over the words.
     """
     D, c = config.num_features, config.context_size
     kR, kC, kQ = jax.random.split(key, 3)
@@ -91,7 +92,7 @@ def init(key: Array, config: Config, biases: np.ndarray) -> Params:
         # so that at first r̂ is about the average of the context's vectors
         C=(1 / c * identity)[None] + scale * spread * jax.random.normal(kC, shape),
         Q=scale * jax.random.normal(kQ, (config.num_nodes, D)),
-        b=jnp.asarray(biases, float),
+        b=jnp.asarray(node_biases(tree, counts), float),
     )
 
 
@@ -151,10 +152,15 @@ def touched(batch: Batch, config: Config) -> Params:
     return Params(R=batch.context.reshape(-1), C=None, Q=of_Q, b=nodes)  # type: ignore[arg-type]
 
 
-def log_prob(params: Params, context: Array, children: Array, num_words: int) -> Array:
-    """Compute log P(w | context) for every word: float[N_w], nats (Eq. 4.4-4.6)."""
+def log_prob(params: Params, context: Array, config: Config, children: Array) -> Array:
+    """Compute log P(w | context) for every word: float[N_w], nats (Eq. 4.4-4.6).
+
+    Args:
+        context: int32 [c].
+        children: of the tree, int32 [nodes, 2].
+    """
     r_hat = combined(params.C, vectors_of(params.R, context))
-    return log_prob_of_logits(params.Q @ r_hat + params.b, children, num_words)
+    return log_prob_of_logits(params.Q @ r_hat + params.b, children, config.num_words)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
@@ -223,17 +229,12 @@ MODEL = LanguageModel(
     recipes=RECIPES,
     fitting=BySGD(
         parameters=Params._fields,
-        init=lambda key, config, counts, tree: init(key, config, node_biases(tree, counts)),
+        init=init,
         texts=lambda config, eos, tree: texts_over(tree, config, eos),
         program=program,
     ),
     structures=(hlbl_tree.TREE,),
-    capabilities=(
-        predicts_from_context(
-            lambda params, context, config, children: log_prob(params, context, children, config.num_words)
-        ),
-        Embeds(lambda params: params.R),
-    ),
+    capabilities=(predicts_from_context(log_prob), Embeds(lambda params: params.R)),
     cost=cost,
     one_thread_up_to=100,
 )

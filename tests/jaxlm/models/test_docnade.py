@@ -29,7 +29,7 @@ N_W, H = 5, 3
 ROWS = [[2, 0, 1, 0, 4], [0, 0, 0, 1, 0], [1, 1, 3, 2, 0]]
 CONFIG = docnade.Config(num_words=N_W, num_hidden=H)
 TREE = trees.build("huffman", jax.random.key(0), num_words=N_W, counts=np.array([9, 5, 2, 2, 1]))
-SPECIFICATION = jax.jit(docnade.loss, static_argnums=3)
+SPECIFICATION = jax.jit(docnade.loss, static_argnums=2)
 G = {"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "tanh": np.tanh}
 
 
@@ -71,7 +71,7 @@ def test_the_loss_is_that_of_the_equations(activation):
     config, params = replace(CONFIG, activation=activation), random_params()
     batch = batch_of(documents_of(ROWS), config)
     expected = np.array([-sum(log_p_by_hand(params, words, config)) for words in words_of(batch)])
-    found = [SPECIFICATION(params, np.array(words), TREE.children, config) for words in words_of(batch)]
+    found = [SPECIFICATION(params, np.array(words), config, TREE.children) for words in words_of(batch)]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     np.testing.assert_allclose(docnade.score(params, batch, config), expected / [7, 1, 7], rtol=1e-5)
     weight = np.float32([1, 0.5, 2])
@@ -100,8 +100,8 @@ def test_gradients_are_those_of_the_specification(activation):
             for x, g in zip(params, parts, strict=True)
         ]
 
-    gradient = jax.jit(jax.grad(docnade.loss), static_argnums=3)
-    each = [gradient(params, np.array(words), TREE.children, config) for words in words_of(batch)]
+    gradient = jax.jit(jax.grad(docnade.loss), static_argnums=2)
+    each = [gradient(params, np.array(words), config, TREE.children) for words in words_of(batch)]
     expected = [sum(w * np.asarray(g) for w, g in zip(weight, gs, strict=True)) for gs in zip(*each, strict=True)]
     for ours in (jax.grad(batched), in_parts):
         for one, other in zip(jax.jit(ours)(params), expected, strict=True):
@@ -110,7 +110,7 @@ def test_gradients_are_those_of_the_specification(activation):
 
 def test_probabilities_of_all_documents_of_a_length_sum_to_one():
     params = random_params(scale=2.0)
-    of_all = jax.jit(jax.vmap(lambda words: docnade.loss(params, words, TREE.children, CONFIG)))
+    of_all = jax.jit(jax.vmap(lambda words: docnade.loss(params, words, CONFIG, TREE.children)))
     for length in (1, 2):
         log_p = -of_all(np.array(list(itertools.product(range(N_W), repeat=length))))
         assert np.exp(np.asarray(log_p, np.float64)).sum() == pytest.approx(1, abs=1e-5)
@@ -152,7 +152,7 @@ def test_the_order_of_earlier_words_does_not_matter_and_that_of_the_predicted_do
     params = random_params()
     one, other = (log_p_by_hand(params, words) for words in ([0, 1, 2, 3], [2, 0, 1, 3]))
     assert one[3] == pytest.approx(other[3])
-    losses = [SPECIFICATION(params, np.array(words), TREE.children, CONFIG) for words in ([0, 1, 2, 3], [3, 2, 1, 0])]
+    losses = [SPECIFICATION(params, np.array(words), CONFIG, TREE.children) for words in ([0, 1, 2, 3], [3, 2, 1, 0])]
     assert abs(losses[0] - losses[1]) > 0.01
 
 

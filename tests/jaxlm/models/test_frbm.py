@@ -64,7 +64,7 @@ def test_distribution_equals_enumeration_over_hidden_states(float64):
     params = random_params(config())
     for context in ((0, 1), (5, 2), (3, 3)):
         expected = np.log(joint(by_numpy(params), context).sum(axis=1))
-        np.testing.assert_allclose(frbm.log_prob(params, jnp.array(context)), expected, rtol=1e-10)
+        np.testing.assert_allclose(frbm.log_prob(params, jnp.array(context), config()), expected, rtol=1e-10)
         batch = Batch(jnp.array([context] * N_W), jnp.arange(N_W))
         np.testing.assert_allclose(frbm.score(params, batch, config()), -expected, rtol=1e-10)
 
@@ -114,7 +114,7 @@ def exact(p, context, word):
 
 def test_what_the_model_expects_less_the_data_is_the_gradient_of_the_likelihood(float64):
     params, context, word = random_params(config()), (4, 1), 5
-    found = jax.grad(lambda p: -frbm.log_prob(p, jnp.array(context))[word])(params)
+    found = jax.grad(lambda p: -frbm.log_prob(p, jnp.array(context), config())[word])(params)
     np.testing.assert_allclose(flat(found), exact(by_numpy(params), context, word), atol=1e-10)
 
 

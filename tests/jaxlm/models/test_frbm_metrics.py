@@ -49,8 +49,8 @@ def test_the_reconstruction_is_of_words_given_hidden_units_that_are_drawn_from_t
 
 
 def test_by_likelihood_the_perplexity_is_that_of_the_words():
-    rng, weight = np.random.default_rng(1), np.float32([1, 0.5, 2, 0])
+    cfg, rng, weight = config("likelihood"), np.random.default_rng(1), np.float32([1, 0.5, 2, 0])
     contexts, words = rng.integers(0, N_W, (4, C)), rng.integers(0, N_W, 4)
     mean = reported("likelihood", contexts, words, weight)["perplexity"]
-    nats = [-frbm.log_prob(random_params(), jnp.asarray(c))[w] for c, w in zip(contexts, words, strict=True)]
+    nats = [-frbm.log_prob(random_params(), jnp.asarray(c), cfg)[w] for c, w in zip(contexts, words, strict=True)]
     np.testing.assert_allclose((mean.total, mean.count), (weight @ np.array(nats), 3.5), rtol=1e-5)

@@ -76,7 +76,7 @@ def codes_of(children):
 
 def make_params(children, seed=0, diagonal=True):
     config = hlbl.Config(V, len(children), num_features=D, context_size=C, diagonal=diagonal)
-    shapes = jax.eval_shape(lambda key: hlbl.init(key, config, np.zeros(len(children))), jax.random.key(seed))
+    shapes = jax.eval_shape(lambda key: hlbl.init(key, config, np.ones(V), Tree(children, V)), jax.random.key(seed))
     rng = np.random.default_rng(seed)
     return config, jax.tree.map(lambda x: rng.normal(size=x.shape), shapes)
 
@@ -100,20 +100,20 @@ def float64():
 @pytest.mark.parametrize("diagonal", [True, False])
 def test_the_first_predicted_vector_is_about_the_average_of_the_context(diagonal):
     config = hlbl.Config(V, V - 1, num_features=400, context_size=C, diagonal=diagonal)
-    params = hlbl.init(jax.random.key(1), config, np.zeros(V - 1))
+    params = hlbl.init(jax.random.key(1), config, np.ones(V), Tree(TREES["chain"], V))
     vectors = jax.random.normal(jax.random.key(2), (C, 400))
     found, average = combined(params.C, vectors), vectors.mean(axis=0)
     assert jnp.linalg.norm(found - average) < 0.1 * jnp.linalg.norm(average)
 
 
-log_prob = jax.jit(hlbl.log_prob, static_argnums=3)
+log_prob = jax.jit(hlbl.log_prob, static_argnums=2)
 
 
 @ALL_TREES_AND_MATRICES
 def test_log_prob_is_a_walk_from_the_root(children, diagonal, float64):
-    _, params = make_params(children, diagonal=diagonal)
+    config, params = make_params(children, diagonal=diagonal)
     for context in ([0, 1, 2], [8, 8, 3]):
-        p = np.exp(log_prob(params, np.array(context), children, V))
+        p = np.exp(log_prob(params, np.array(context), config, children))
         np.testing.assert_allclose(p, brute_force(params, context, children), rtol=1e-12)
         assert p.sum() == pytest.approx(1, abs=1e-12)
 
@@ -235,15 +235,14 @@ def test_words_have_their_base_rates_when_all_else_is_zero(children):
     counts = np.array([50, 1, 0, 7, 3, 20, 2, 0, 9])
     config, _ = make_params(children)
     tree = Tree(children, V)
-    init = jax.jit(hlbl.init, static_argnums=1)
-    params = init(jax.random.key(0), replace(config, init_scale=0.0), node_biases(tree, counts))
-    p = np.exp(log_prob(params, np.array([1, 2, 3]), children, V))
+    params = hlbl.init(jax.random.key(0), replace(config, init_scale=0.0), counts, tree)
+    p = np.exp(log_prob(params, np.array([1, 2, 3]), config, children))
     np.testing.assert_allclose(p, base_rates(counts), rtol=2e-5)
 
 
 @ALL_TREES
 def test_a_tree_joined_with_its_copy_changes_nothing(children, float64):
-    _, params = make_params(children)
+    config, params = make_params(children)
     n = len(children)
     copies = [np.where(children >= 0, children + shift, children) for shift in (1, 1 + n)]
     joined = np.concatenate([[[1, 1 + n]], *copies]).astype(np.int32)
@@ -253,8 +252,8 @@ def test_a_tree_joined_with_its_copy_changes_nothing(children, float64):
         b=np.concatenate([root.normal(size=1), params.b, params.b]),
     )
     context = np.array([3, 1, 4])
-    once = log_prob(params, context, children, V)
-    twice = log_prob(doubled, context, joined, V)
+    once = log_prob(params, context, config, children)
+    twice = log_prob(doubled, context, config, joined)
     np.testing.assert_allclose(twice, once, rtol=1e-12)
 
 
@@ -267,7 +266,7 @@ def test_a_tree_of_depth_one_is_the_softmax_over_two_words(float64):
     context = [1, 0, 1]
     r_hat = np.sum(C_ * R[context], axis=0)
     expected = log_softmax(r @ r_hat + bias)
-    found = log_prob(params, np.array(context), children, 2)
+    found = log_prob(params, np.array(context), hlbl.Config(2, 1, num_features=D, context_size=C), children)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -283,9 +282,9 @@ def test_order_of_nodes_in_memory_does_not_change_the_model(children, float64):
     # parameters that follow from the words below a node give both the same distribution
     Q = np.zeros((len(children), D))
     for t in (tree, ordered):
-        _, params = make_params(t.children)
+        config, params = make_params(t.children)
         params = params._replace(Q=Q, b=node_biases(t, counts))
-        p = np.exp(log_prob(params, np.array([1, 2, 3]), t.children, V))
+        p = np.exp(log_prob(params, np.array([1, 2, 3]), config, t.children))
         np.testing.assert_allclose(p, base_rates(counts), rtol=1e-12)
 
 

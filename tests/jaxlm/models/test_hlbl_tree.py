@@ -19,7 +19,7 @@ V, C, D = 9, 3, 5
 
 def make_params(seed=0, diagonal=True):
     config = hlbl.Config(V, V - 1, num_features=D, context_size=C, diagonal=diagonal)
-    params = hlbl.init(jax.random.key(seed), config, np.zeros(V - 1))
+    params = hlbl.init(jax.random.key(seed), config, np.ones(V), trees.random_tree(jax.random.key(0), V))
     rng = np.random.default_rng(seed)
     return config, jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape), jnp.float32), params)
 

@@ -18,7 +18,6 @@ from jaxlm.models.hlbl.examples import Example, examples, padded_paths
 from jaxlm.models.recurrent import rnn
 from jaxlm.trees import build as trees
 from jaxlm.trees.order import by_visits
-from jaxlm.trees.paths import node_biases
 
 V, C, D, EOS, B = 11, 3, 4, 0, 16
 IDS = np.random.default_rng(0).integers(0, V, 60).astype(np.int32)
@@ -38,10 +37,10 @@ def lbl_case():
 def hlbl_case():
     tree = trees.build("random", jax.random.key(0), num_words=V, copies=2)
     config = hlbl.Config(V, len(tree.children), num_features=D, context_size=C, init_scale=0.5)
-    params = hlbl.init(jax.random.key(0), config, node_biases(tree, np.ones(V)))
+    params = hlbl.init(jax.random.key(0), config, np.ones(V), tree)
 
     def distribution(params, context):
-        return hlbl.log_prob(params, context, jnp.asarray(tree.children), V)
+        return hlbl.log_prob(params, context, config, jnp.asarray(tree.children))
 
     return hlbl, config, params, examples(IDS, tree, C, EOS), distribution
 
@@ -126,7 +125,7 @@ def of_hlbl():
     tree = trees.random_tree(jax.random.key(1), V)
     config = hlbl.Config(V, len(tree.children), num_features=4, context_size=3, dropout=0.2)
     tree = by_visits(tree, counts, config.num_hot)
-    params = hlbl.init(jax.random.key(0), config, node_biases(tree, counts))
+    params = hlbl.init(jax.random.key(0), config, counts, tree)
     return config, hlbl.program(config), params, hlbl.make_data(text, tree, config, 0), (128, 128, 128)
 
 

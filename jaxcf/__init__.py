@@ -14,7 +14,7 @@ __all__ = ["Model", "UserError", "__version__", "load", "train"]
 
 
 def __dir__() -> list[str]:
-    # for completion, which else does not show what is imported on first use
+    # for completion, which otherwise lacks the names that are imported on first use
     return sorted({*globals(), *__all__})
 
 

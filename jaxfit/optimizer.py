@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 
 class Transform(NamedTuple):
-    """What the engine takes of an `optax.GradientTransformation`, and of nothing more, so that SGD needs no optax.
+    """The two functions of an `optax.GradientTransformation`, as a type of our own, so that SGD needs no optax.
 
     Attributes:
         init: array -> the optimizer's memory of it, a pytree; without leaves, the optimizer has no memory.

@@ -242,13 +242,7 @@ def rescale(weights: Weights) -> Weights:
     return weights._replace(value=whole(weights), scale=jnp.ones_like(weights.scale))
 
 
-def update_whole(
-    weights: Weights,
-    grad: jax.Array,
-    rate: jax.Array,
-    decay: jax.Array,
-    transform: Transform,
-) -> Weights:
+def update_whole(weights: Weights, grad: jax.Array, rate: jax.Array, decay: jax.Array, transform: Transform) -> Weights:
     """Update a whole parameter: w <- w (1 - rate·decay) - rate·u, where u is the optimizer's direction."""
     u, memory = transform.update(grad, weights.memory)
     value = weights.value * (1 - rate * decay) - rate * jnp.asarray(u)

@@ -44,7 +44,7 @@ def claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     expected = f"3.4.2, {NOT_CLAIMED}"
     return [
         Claim(expected, "with twice as many features the LBL is better", [models.pair(names[FIVE_WIDE], names[FIVE])]),
-        Claim(expected, "of as many features, ten context words are better than five",
+        Claim(expected, "with as many features, ten context words are better than five",
               [models.pair(names[TEN_WIDE], names[FIVE_WIDE])]),
         *(
             Claim(TARGET, text, [models.compare("", [(names[row], column)], (-np.inf, most), np.positive)])
@@ -58,7 +58,7 @@ TABLE = Table(
     ("model", "features"), MIXTURES, rows,
     "The first row is the LBL of other tables, which has as many features as in the thesis and is trained by the "
     "softmax over all words. The others have twice as many, and are trained by importance sampling with 1,000 words "
-    "that a minibatch shares, in half as many epochs, so that they take less time than it. All are evaluated by the "
+    "that a minibatch shares, in half as many epochs, and take less time. All are evaluated by the "
     "softmax. The recipe was chosen by the validation text, with five context words.",
     claims, kept=True,
 )  # fmt: skip

@@ -173,9 +173,9 @@ def without_duplicates(
         user, item = users[ratings.user[first_row]], items[ratings.item[first_row]]
         what = f"user {user} has already rated item {item}"
         ways = "last, first, mean or sum" if counts else "last, first or mean"
-        do = f"remove it ({quantity(repeated, 'repeated rating')} in all), or give --duplicates {ways}"
+        do = f"remove this rating ({quantity(repeated, 'repeated rating')} in all), or give --duplicates {ways}"
         raise UserError(what, locate(first_row), do)
-    note = f"{repeated} repeated ratings of an item by the same user: --duplicates {reading.duplicates}"
+    note = f"{quantity(repeated, 'repeated rating')} of an item by the same user: --duplicates {reading.duplicates}"
     return take(ratings._replace(stars=stars), ~out), [note]
 
 

@@ -288,8 +288,20 @@ def with_epochs_of(
 
 
 def more_epochs(directory: Path, found: dict[str, Any], recipe: Recipe) -> bool:
-    """Return whether a training that has finished can go on, and is to."""
-    return recipe.epochs > found["recipe"]["epochs"] and bool(checkpoint.every(directory))
+    """Return whether a training that has finished can go on, and is to.
+
+    One that validation ended early cannot: with more epochs it would have ended there, too.
+
+    Raises:
+        UserError: it is to, but no checkpoint is left.
+    """
+    was = found["recipe"]["epochs"]
+    if recipe.epochs <= was or found["epochs"] < was:
+        return False
+    if not checkpoint.every(directory):
+        what = f"no checkpoint is left from which a training of {was} epochs could go on"
+        raise UserError(what, directory, f"give --epochs {was}, or choose another --out")
+    return True
 
 
 def drop_checkpoints(directory: Path) -> None:

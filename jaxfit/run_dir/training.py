@@ -63,7 +63,7 @@ def train(
 
     Raises:
         UserError: Another training is in the folder, or this one and `run.resume` is not set, or another process is
-            training there now.
+            training there now, or it is to go on for more epochs and no checkpoint is left.
         Interrupted: After Ctrl-C, SIGTERM or SIGHUP, with all saved.
     """
     mesh, fixed = sharding.make(run.devices, run.row_shards), why_epochs_are_fixed(program, recipe)

@@ -309,6 +309,16 @@ def test_gradient_can_be_taken_in_a_users_own_shard_map(case, place):
     assert jax.tree.map(np.shape, found) == jax.tree.map(np.shape, params)
 
 
+def test_steps_do_not_depend_on_the_number_of_epochs_unless_scheduled(case, place):
+    program, _, data = setup(case, place)
+    if program.at_step is None or program.scheduled:
+        pytest.skip("its steps need nothing, or are scheduled")
+    index, costs = np.arange(B, dtype=np.int32), program.ragged.costs(data) if program.ragged else None
+    batch = program.batch(data, index, capacity(costs, index, B), program.config)
+    one, other = (program.at_step(batch, jax.random.key(0), jnp.float32(part), program.config) for part in (0, 0.99))
+    assert_same(one, other)
+
+
 def test_gradient_can_be_taken_in_double_precision(case, place):
     """Loops and gradients of their own refuse values of two types, when they are traced."""
     with jax.enable_x64(True):

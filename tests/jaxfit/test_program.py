@@ -320,8 +320,7 @@ def test_costs_are_computed_once_for_a_data_set():
         counted.append(data)
         return np.ones(data.y.shape[0], np.int64)
 
-    data = toy.data(jax.random.key(1))
-    run(toy.program(True, ragged=Ragged(costs)), toy.init(jax.random.key(0)), data)
+    run(toy.program(True, ragged=Ragged(costs)), toy.init(jax.random.key(0)), toy.data(jax.random.key(1)))
     assert len(counted) == 2  # training and validation
 
 

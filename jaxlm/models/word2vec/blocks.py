@@ -175,7 +175,7 @@ def gather(data: Data, index: Array, config: Any) -> tuple[Array, Array, Array]:
 
 
 def draw_noise(source: Source, key: Array, number: int) -> Array:
-    """Draw so many noise words for each block: int32 [B, number].
+    """Draw `number` noise words for each block: int32 [B, number].
 
     Args:
         source: distribution of noise, and the indices of the blocks.

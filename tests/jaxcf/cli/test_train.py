@@ -15,7 +15,7 @@ import pytest
 import jaxcf
 from jaxcf.cli import main as cli
 from jaxfit import validation
-from jaxfit.run_dir import checkpoint, replacement
+from jaxfit.run_dir import checkpoint, metadata, replacement
 
 
 @pytest.fixture
@@ -196,6 +196,15 @@ def test_more_epochs_equal_as_many_at_once(train, tmp_path, model):
     status, _, err = train("--epochs", 4, *CONSTANT, "--resume", out="one", model=model)
     assert status == 2
     assert "5 epochs are trained already (one) - give --epochs 5 or more" in err
+
+
+def test_more_epochs_need_a_checkpoint(train, tmp_path):
+    """As of a model that an earlier version finished."""
+    assert train("--epochs", 1, *CONSTANT)[0] == 0
+    metadata.drop_checkpoints(tmp_path / "model")
+    status, _, err = train("--epochs", 2, *CONSTANT, "--resume")
+    assert status == 2
+    assert "no checkpoint is left from which a training of 1 epochs could go on" in err
 
 
 def test_a_schedule_of_steps_does_not_go_on_for_more_epochs(train):

@@ -6,8 +6,7 @@ The models' `loss` of one example takes them under `jax.vmap`, `jax.grad` and `j
     jax.vmap(pmf.loss, (None, 0, None))(params, batch, config)
 
     users = padded_users(ratings, num_users, num_items, scale)     # RBMs: an example is a user
-    each = jax.vmap(rbm.loss, (None, 0, 0, None, None, None))
-    each(params, (users.item, users.value), keys, 1, params.b_h, config)
+    jax.vmap(rbm.loss, (None, 0, 0, None))(params, (users.item, users.value), keys, config)
 
     stars = (scale.low + scale.step * users.value - config.mean) / config.unit
     one = pmf.Batch(number, users.item, stars)

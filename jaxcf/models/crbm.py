@@ -43,13 +43,7 @@ def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) 
 
 
 def loss(
-    params: Params,
-    example: tuple[Array, Array],
-    rated: Array,
-    key: Array,
-    cd_steps: int,
-    config: Config,
-    mask: Array | None = None,
+    params: Params, example: tuple[Array, Array], rated: Array, key: Array, config: Config, *, cd_steps: int = 1
 ) -> Array:
     """Compute `rbm.loss` for ONE user who rated the movies `rated`: the specification.
 
@@ -58,7 +52,7 @@ def loss(
     """
     require_whole(params)
     bias = params.b_h + jnp.sum(params.U.at[rated].get(mode="fill", fill_value=0), axis=0)
-    return rbm.loss(params, example, key, cd_steps, bias, config, mask)
+    return rbm.loss(params, example, key, config, cd_steps=cd_steps, bias=bias)
 
 
 def touched(batch: Batch, config: Config) -> Params:

@@ -60,12 +60,15 @@ def loss(params: Any, example: tuple[Array, Array], key: Array, config: Config) 
     P is that of Eq. 5.10-5.11. By the factor 1/ρ, the expected loss is that of predicting each rating once.
 
     Args:
-        example: the movies that the user rated, int32[n], and the levels of the ratings, int32[n], 0 … K-1.
+        example: the movies that the user rated, int32[n], and the levels of the ratings, int32[n], 0 … K-1; movies past
+            the last are padding.
     """
     require_whole(params)
     (item, value), K = example, config.num_values
-    W, b_m, n = params.W.reshape(-1, K, params.W.shape[1])[item], params.b_m[item], jnp.arange(item.shape[0])
-    masked = uniform(key, item) < config.mask_rate
+    tables = params.W.reshape(-1, K, params.W.shape[1]), params.b_m  # of which padding, past the end, reads zeros
+    W, b_m = (table.at[item].get(mode="fill", fill_value=0) for table in tables)  # [n, K, N_h], [n, K]
+    n = jnp.arange(item.shape[0])
+    masked = (uniform(key, item) < config.mask_rate) & (item < len(params.b_m))
     known = jnp.where(masked[:, None], 0.0, W[n, value])
     p = jax.nn.sigmoid(params.b_h + jnp.sum(known, axis=0))  # Eq. 5.10
     of_rating = jax.nn.log_softmax(b_m + W @ (p - config.center))[n, value]  # Eq. 5.11

@@ -61,8 +61,8 @@ def test_padded_users_give_the_losses_and_gradients_of_each_user_alone(kind, wid
     def one(params, item, value, rated, key):
         example = item, value
         if kind is crbm:
-            return crbm.loss(params, example, rated, key, 2, config())
-        return rbm.loss(params, example, key, 2, params.b_h, config())
+            return crbm.loss(params, example, rated, key, config(), cd_steps=2)
+        return rbm.loss(params, example, key, config(), cd_steps=2)
 
     each = jax.jit(jax.vmap(one, (None, 0, 0, 0, 0)))
     losses, grads = each(whole, batch.item, batch.value, rated, keys)
@@ -84,20 +84,13 @@ def test_padding_does_not_count_in_the_loss_of_cpmf(width):
     extra = Pairs(*np.array([[3, 0], [2, 6]], np.int32))  # the last user has an empty set
     rated = padded_sets(ratings(), extra, num_users=USERS, num_items=ITEMS, width=width)
     examples = pmf.Batch(np.arange(USERS), batch.item, 1.0 + batch.value - settings.mean)
-    real_item = np.where(batch.mask, batch.item, 2), examples.stars + 7.0 * ~batch.mask
-    masked = pmf.Batch(examples.user, *real_item)  # padding that only the mask tells from ratings
     one = jax.jit(jax.value_and_grad(cpmf.loss), static_argnums=3)
-    each = jax.jit(jax.vmap(one, (None, 0, 0, None, None)), static_argnums=3)
-    with_mask = jax.jit(jax.vmap(one, (None, 0, 0, None, 0)), static_argnums=3)
-    for found in (
-        each(start, examples, rated, settings, None),
-        with_mask(start, masked, rated, settings, batch.mask),
-    ):
-        for user in range(USERS):
-            mine, real = rated[user][rated[user] < ITEMS], batch.mask[user]
-            own = pmf.Batch(user, batch.item[user][real], examples.stars[user][real])
-            alone = one(start, own, mine, settings)
-            jax.tree.map(lambda x, y, i=user: np.testing.assert_allclose(x[i], y, atol=1e-5), found, alone)
+    found = jax.jit(jax.vmap(one, (None, 0, 0, None)), static_argnums=3)(start, examples, rated, settings)
+    for user in range(USERS):
+        mine, real = rated[user][rated[user] < ITEMS], batch.mask[user]
+        own = pmf.Batch(user, batch.item[user][real], examples.stars[user][real])
+        alone = one(start, own, mine, settings)
+        jax.tree.map(lambda x, y, i=user: np.testing.assert_allclose(x[i], y, atol=1e-5), found, alone)
 
 
 def test_batches_have_their_declared_types_for_ratings_of_other_types():

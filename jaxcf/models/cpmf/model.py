@@ -94,7 +94,7 @@ def init(key: Array, config: Config) -> Params:
     return Params(U, V, jnp.zeros_like(V), b, c)
 
 
-def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask: Array | None = None) -> Array:
+def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config) -> Array:
     """Compute Σ_j ½ (R_ij - U_i·V_j - b_i - c_j)², as in `pmf.loss`, for ONE user's ratings: the specification.
 
     U_i = Y_i + Σ_{j in set} W_j / |set| (Eq. 5.22-5.23), or Y_i where the set is empty.
@@ -104,7 +104,6 @@ def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask:
     Args:
         ratings: user int32 scalar, item int32[n], stars float32[n], standardized; items past the last are padding.
         rated: int32[m], the set that is conditioned on; items past the last are padding.
-        mask: bool[n], False for further padding of the ratings.
     """
     require_whole(params)
     size = jnp.maximum(1, jnp.sum(rated < config.num_items))
@@ -113,7 +112,6 @@ def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask:
     user = jnp.broadcast_to(ratings.user, ratings.item.shape)
     each = jax.vmap(functools.partial(pmf.loss, config=config), (None, 0))
     real = ratings.item < config.num_items
-    real = real if mask is None else real & mask
     return jnp.sum(jnp.where(real, each(given, ratings._replace(user=user)), 0.0))
 
 

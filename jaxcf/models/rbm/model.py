@@ -76,10 +76,10 @@ def loss(
     params: Any,
     example: tuple[Array, Array],
     key: Array,
-    cd_steps: int,
-    bias: Array,
     config: Config,
-    mask: Array | None = None,
+    *,
+    cd_steps: int = 1,
+    bias: Array | None = None,
 ) -> Array:
     """Compute the loss of CD-T for ONE user, F(ratings) - F(reconstruction): the specification.
 
@@ -87,19 +87,19 @@ def loss(
     reconstruction is the sample after T full Gibbs steps, Eq. 5.7-5.8; of its hidden units, the probabilities are used.
 
     Args:
-        example: the movies that the user rated, int32[n], and the levels of the ratings, int32[n], 0 … K-1.
+        example: the movies that the user rated, int32[n], and the levels of the ratings, int32[n], 0 … K-1; movies past
+            the last are padding.
         key: for the Gibbs chain.
+        config: of the model.
         cd_steps: T.
-        bias: [N_h], biases of the user's hidden units: b_h, or of the conditional RBM those of Eq. 5.12.
-        mask: bool[n], False for padding; None where there is none.
+        bias: [N_h], biases of the user's hidden units: those of Eq. 5.12 of the conditional RBM; None for b_h.
     """
     require_whole(params)
+    bias = params.b_h if bias is None else bias
     (item, value), K, c = example, config.num_values, config.center
     tables = params.W.reshape(-1, K, params.W.shape[1]), params.b_m  # of which padding, past the end, reads zeros
     W, b_m = (table.at[item].get(mode="fill", fill_value=0) for table in tables)  # [n, K, N_h], [n, K]
     n = jnp.arange(item.shape[0])
-    if mask is not None:
-        W, b_m = jnp.where(mask[:, None, None], W, 0.0), jnp.where(mask[:, None], b_m, 0.0)
 
     def hidden_input(W: Array, bias: Array, value: Array) -> Array:
         return bias + jnp.sum(W[n, value], axis=0)

@@ -84,7 +84,7 @@ def test_gradient_equals_Eq_5_15_and_differentiation():
         total = 0.0
         for u, (movies, values) in enumerate(KNOWN):
             example = np.array(movies, np.int32), np.array(values, np.int32)
-            total += WEIGHT[u] * crbm.loss(p, example, np.array(RATED[u]), KEYS[u], 1, CONFIG)
+            total += WEIGHT[u] * crbm.loss(p, example, np.array(RATED[u]), KEYS[u], CONFIG)
         return total
 
     expected = jax.jit(jax.grad(specified))(PARAMS)
@@ -106,7 +106,8 @@ def test_gradient_equals_Eq_5_15_and_differentiation():
         np.testing.assert_allclose(by_rows, want, atol=1e-5)
         np.testing.assert_allclose(by_groups, want, atol=1e-5)
     # ΔU = E_D[h f'] - E_T[h f']: what a user's hidden units change by, in the rows of all that it rated
-    of_bias = jax.jit(jax.grad(lambda bias, p: rbm.loss(p, tuple(map(np.array, KNOWN[0])), KEYS[0], 1, bias, CONFIG)))
+    example = tuple(map(np.array, KNOWN[0]))
+    of_bias = jax.jit(jax.grad(lambda bias, p: rbm.loss(p, example, KEYS[0], CONFIG, bias=bias)))
     by_bias = of_bias(PARAMS.b_h + PARAMS.U[RATED[0]].sum(axis=0), PARAMS)
     np.testing.assert_allclose(expected.U[3], by_bias, atol=1e-5)
 

@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 from jaxcf.data import user_batches
 from jaxcf.data.ratings import Pairs, Ratings, RatingScale
-from jaxcf.models import crbm, pmf
+from jaxcf.models import crbm, masked_rbm, pmf
 from jaxcf.models.cpmf import model as cpmf
 from jaxcf.models.rbm import model as rbm
 from jaxfit.devices import sharding
@@ -103,27 +103,28 @@ def test_losses_refuse_gathered_rows_for_whole_tables_and_the_reverse(make):
     one = {
         pmf: lambda: pmf.loss(rows, pmf.Batch(0, 0, 1.0), config),
         cpmf: lambda: cpmf.loss(rows, pmf.Batch(0, jnp.zeros(1, int), jnp.ones(1)), jnp.zeros(1, int), config),
-        rbm: lambda: rbm.loss(rows, (jnp.zeros(1, int),) * 2, jax.random.key(0), 1, jnp.zeros(4), config),
-        crbm: lambda: crbm.loss(rows, (jnp.zeros(1, int),) * 2, jnp.zeros(1, int), jax.random.key(0), 1, config),
+        rbm: lambda: rbm.loss(rows, (jnp.zeros(1, int),) * 2, jax.random.key(0), config),
+        crbm: lambda: crbm.loss(rows, (jnp.zeros(1, int),) * 2, jnp.zeros(1, int), jax.random.key(0), config),
     }
     with pytest.raises(TypeError, match="reads whole tables"):
         one[model]()
 
 
-@pytest.mark.parametrize("model", [rbm, crbm], ids=["rbm", "crbm"])
+@pytest.mark.parametrize("model", [rbm, crbm, masked_rbm], ids=["rbm", "crbm", "masked-rbm"])
 def test_padding_of_a_users_ratings_is_not_counted(model):
-    _, config, params, _, _ = of_rbm() if model is rbm else of_crbm()
+    _, config, params, _, _ = of_crbm() if model is crbm else of_rbm()
+    if model is masked_rbm:
+        config = masked_rbm.Config(ITEMS, num_hidden=4)
+
+    @jax.jit
+    @jax.value_and_grad
+    def loss(params, item, value):
+        key, example = jax.random.key(1), (item, value)
+        if model is masked_rbm:
+            return masked_rbm.loss(params, example, key, config)
+        given = (example, item) if model is crbm else (example,)
+        return model.loss(params, *given, key, config, cd_steps=2)
+
     item, value = np.array([3, 7, 1]), np.array([4, 0, 2])
-
-    def loss(params, example, mask=None):
-        own = params.b_h if model is rbm else jnp.array([3, 7, 1] + [ITEMS] * (len(example[0]) - 3))
-        args = (2, own, config, mask) if model is rbm else ()
-        if model is rbm:
-            return rbm.loss(params, example, jax.random.key(1), *args)
-        return crbm.loss(params, example, own, jax.random.key(1), 2, config, mask)
-
-    value_and_grad = jax.jit(jax.value_and_grad(loss))
-    plain = value_and_grad(params, (item, value))
-    padded = np.pad(item, (0, 5), constant_values=7), np.pad(value, (0, 5), constant_values=1)
-    masked = value_and_grad(params, padded, np.arange(8) < 3)
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), masked, plain)
+    padded = loss(params, np.pad(item, (0, 5), constant_values=ITEMS), np.pad(value, (0, 5), constant_values=1))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), padded, loss(params, item, value))

@@ -174,7 +174,7 @@ def test_cd_approaches_the_likelihood_gradient_as_T_grows():
         return free_energy(values) + jax.nn.logsumexp(-jax.vmap(free_energy)(every))
 
     exact = jax.device_get(jax.jit(jax.grad(minus_log_likelihood))(p))
-    one = jax.grad(lambda p, key, steps: rbm.loss(p, (movies, values), key, steps, p.b_h, CONFIG))
+    one = jax.grad(lambda p, key, steps: rbm.loss(p, (movies, values), key, CONFIG, cd_steps=steps))
     run = jax.jit(jax.vmap(one, (None, 0, None)))
     many, few = run(p, keys(DRAWS), 80), run(p, keys(DRAWS), 1)
     for name in rbm.Params._fields:
@@ -192,7 +192,7 @@ def specified(p, cd_steps, config=CONFIG):
     total = 0.0
     for u, (movies, values) in enumerate(KNOWN):
         example = np.array(movies, np.int32), np.array(values, np.int32)
-        total += WEIGHT[u] * rbm.loss(p, example, keys()[u], cd_steps, p.b_h, config)
+        total += WEIGHT[u] * rbm.loss(p, example, keys()[u], config, cd_steps=cd_steps)
     return total
 
 

@@ -45,7 +45,7 @@ def test_implicit_ranks_as_wmf_does():
     options = {"alpha": 3.0, "regularization": 1.0, "iterations": 60, "use_cg": False}
     theirs = rankers.als_fit(options, rankers.Problem(data.train, *sizes.values(), 0))()
     config = wmf.Config(**sizes, alpha=2.0, decay=1.0)
-    params, sides = wmf.init(jax.random.key(0), config), wmf.make_data(data.train, config, wmf.solve)
+    params, sides = wmf.init(jax.random.key(0), config), wmf.make_data(data.train, config, wmf.in_one_part)
     for _ in range(60):
         params = wmf.sweep(params, sides, config, wmf.solve)
     everybody = np.arange(sizes["num_users"], dtype=np.int32)

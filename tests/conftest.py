@@ -7,7 +7,6 @@ programs, too, which many test files compile.
 import contextlib
 import ctypes
 import gc
-import math
 import os
 import signal
 from collections.abc import Generator
@@ -30,10 +29,12 @@ compilation_cache.enable()  # by the environment, before JAX reads it
 import jax  # noqa: E402
 
 from jaxfit import fit  # noqa: E402
+from jaxfit.process import compiled  # noqa: E402
 
 # where pytest runs in the background of a script, it is ignored, and would be so by processes that tests start
 signal.signal(signal.SIGINT, signal.default_int_handler)
-fit.SAVING_SHARE = math.inf  # all best epochs are saved, also those of trainings that take less than a second
+fit.SAVING_SHARE = 1e-9  # best epochs are saved only in tests of it, as that takes a fifth of a short training's time
+compiled.MAX_TRAININGS = 40  # and `MOST_BYTES`: what trainings share is compiled less often
 
 MOST_BYTES = 4 << 30  # of a worker, at the end of a test
 

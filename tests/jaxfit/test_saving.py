@@ -54,7 +54,8 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
 
 
 def test_a_damaged_checkpoint_is_skipped(tmp_path):
-    whole = train(directory=tmp_path)
+    whole = train(directory=tmp_path, checkpoint_minutes=0)
+    assert len(checkpoint.every(tmp_path)) == 2
     newest = checkpoint.latest(tmp_path)
     file = next(p for p in sorted((newest / "arrays").rglob("*")) if p.is_file() and p.stat().st_size > 20)
     file.write_bytes(file.read_bytes()[:-7])

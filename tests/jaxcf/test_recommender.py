@@ -247,7 +247,7 @@ def test_resume_matches_uninterrupted_run(data, tmp_path, monkeypatch):
 
     monkeypatch.setattr(checkpoint, "save", failing)
     with pytest.raises(RuntimeError, match="killed"):
-        fitted("pmf", data, tmp_path / "cut", epochs=4)
+        fitted("pmf", data, tmp_path / "cut", epochs=4, run=Run(checkpoint_minutes=0.0))
     monkeypatch.setattr(checkpoint, "save", save)
     resumed = fitted("pmf", data, tmp_path / "cut", epochs=4, run=Run(resume=True))
     for a, b in zip(whole.params, resumed.params, strict=True):

@@ -51,7 +51,7 @@ def test_a_training_that_diverged_can_begin_anew(train, tmp_path, monkeypatch):
     # after an epoch, whose parameters are kept until others are there
     scores = iter([1.0, np.nan])
     monkeypatch.setattr(validation.Validation, "mean", lambda *_: next(scores))
-    status, _, err = train(*CONSTANT, out="late")
+    status, _, err = train(*CONSTANT, "--checkpoint-minutes", 0, out="late")
     assert status == 2
     assert "not finite after step" in err
     monkeypatch.undo()

@@ -51,7 +51,8 @@ def of_user(users, user):
 
 
 def specified(params, users, settings):
-    return sum(WEIGHT[u] * masked_rbm.loss(params, of_user(users, u), KEYS[u], settings) for u in range(USERS))
+    loss = jax.jit(masked_rbm.loss, static_argnums=3)
+    return sum(WEIGHT[u] * loss(params, of_user(users, u), KEYS[u], settings) for u in range(USERS))
 
 
 @pytest.mark.parametrize("smooth", [0.0, 1.2])
@@ -60,12 +61,13 @@ def test_batched_loss_and_gradient_are_those_of_the_specification(params, users,
     batch = user_batches.gather(users, jnp.arange(USERS), (40,), settings)
     program = masked_rbm.program(settings)
     expected = specified(params, users, settings)
-    total, metrics = masked_rbm.batch_loss(program.gathered(params, batch), batch, WEIGHT, KEYS, settings)
+    loss = jax.jit(masked_rbm.batch_loss, static_argnums=4)
+    total, metrics = loss(program.gathered(params, batch), batch, WEIGHT, KEYS, settings)
     np.testing.assert_allclose(total, expected, rtol=1e-5)
 
     weights = Params(*(Weights(table / 2, jnp.float32(2), None, None) for table in params))
     weights = weights._replace(b_h=Weights(params.b_h, jnp.float32(1), None, None))
-    total, again, grads = masked_rbm.gradient(weights, batch, WEIGHT, KEYS, settings)
+    total, again, grads = jax.jit(masked_rbm.gradient, static_argnums=4)(weights, batch, WEIGHT, KEYS, settings)
     np.testing.assert_allclose(total, expected, rtol=1e-5)
     jax.tree.map(np.testing.assert_allclose, again, metrics)
     of_W, of_b_m, of_b_h = jax.grad(specified)(params, users, settings)

@@ -233,8 +233,8 @@ def test_batch_equals_the_specification(objective, steps, draws, dropout, float6
         return weight @ jax.vmap(frbm.loss, (None, 0, 0, None))(params, batch, keys, cfg)
 
     one, two = (
-        jax.value_and_grad(specified)(params),
-        jax.value_and_grad(lambda p: frbm.batch_loss(p, batch, weight, keys, cfg)[0])(params),
+        jax.jit(jax.value_and_grad(specified))(params),
+        jax.jit(jax.value_and_grad(lambda p: frbm.batch_loss(p, batch, weight, keys, cfg)[0]))(params),
     )
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7), one, two)
 

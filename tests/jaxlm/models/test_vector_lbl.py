@@ -51,7 +51,8 @@ def test_loss_of_a_text_is_the_paper_s_formula(module, position_dependent):
     params = random_params(cfg)
     data = blocks.redraw(model.texts(cfg, EOS)(TEXT), jax.random.key(1), cfg)  # which leaves all as it is
     index = jnp.arange(blocks.num_blocks(data))
-    batch = model.with_noise(model.gather(data, index, 0, cfg), jax.random.key(2), jnp.zeros(()), cfg)
+    gathered = jax.jit(lambda index, key: model.with_noise(model.gather(data, index, 0, cfg), key, jnp.zeros(()), cfg))
+    batch = gathered(index, jax.random.key(2))
     whole = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
     counts = np.bincount(TEXT[TEXT != EOS], minlength=N_W)
     log_p = np.log(np.maximum(counts, 1) / np.maximum(counts, 1).sum())
@@ -71,12 +72,13 @@ def test_loss_of_a_text_is_the_paper_s_formula(module, position_dependent):
                 expected[block] += nce(whole, q_hat, word, np.asarray(batch.aux.words[block]), log_p)
     assert number == blocks.num_words(data)
     weight = np.linspace(0.5, 2, len(index)).astype(np.float32)
-    total, metrics = module.batch_loss(tables.gathered(params, model.touched(batch, cfg)), batch, weight, None, cfg)
+    rows = tables.gathered(params, model.touched(batch, cfg))
+    total, metrics = jax.jit(module.batch_loss, static_argnums=4)(rows, batch, weight, None, cfg)
     np.testing.assert_allclose(total, weight @ expected, rtol=1e-5)
     (mean,) = metrics.values()  # over words
     words_of_block = np.bincount(np.arange(number) // cfg.block_size)
     np.testing.assert_allclose((mean.total, mean.count), (weight @ expected, weight @ words_of_block), rtol=1e-5)
-    specified = jax.vmap(lambda example: module.loss(params, example, cfg))(batch)
+    specified = jax.jit(jax.vmap(lambda example: module.loss(params, example, cfg)))(batch)
     np.testing.assert_allclose(specified, expected, rtol=1e-4)
 
 

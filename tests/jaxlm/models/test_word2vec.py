@@ -170,11 +170,12 @@ def test_loss_of_a_text_is_the_paper_s_formula(module, options):
             pairs += 1
     assert pairs > 100
     weight = np.linspace(0.5, 2, len(index)).astype(np.float32)
-    total, metrics = module.batch_loss(tables.gathered(params, model.touched(batch, cfg)), batch, weight, None, cfg)
+    rows = tables.gathered(params, model.touched(batch, cfg))
+    total, metrics = jax.jit(module.batch_loss, static_argnums=4)(rows, batch, weight, None, cfg)
     np.testing.assert_allclose(total, weight @ expected, rtol=1e-5)
     (mean,) = metrics.values()  # over words
     np.testing.assert_allclose((mean.total, mean.count), (weight @ expected, weight @ words_of_block), rtol=1e-5)
-    specified = jax.vmap(lambda example: module.loss(params, example, cfg))(batch)
+    specified = jax.jit(jax.vmap(lambda example: module.loss(params, example, cfg)))(batch)
     np.testing.assert_allclose(specified, expected, rtol=1e-4)
 
 
@@ -309,5 +310,5 @@ def test_gradients_have_the_type_of_the_parameters(module, options):
     data = model.texts(cfg, EOS, *[TREE] * (cfg.objective == "tree"))(TEXT)
     batch = model.gather(data, jnp.arange(3), 0, cfg)
     read, batch = blocks.read(params, batch, module.program(cfg))
-    gradient = jax.grad(lambda read: jnp.sum(module.per_block(read, batch, cfg)))(read)
+    gradient = jax.jit(jax.grad(lambda read: jnp.sum(module.per_block(read, batch, cfg))))(read)
     assert {x.dtype for x in gradient} == {jnp.dtype(jnp.bfloat16)}

@@ -17,6 +17,7 @@ RESAMPLES = 1000
 LEVEL = 0.95
 BELOW, ABOVE = (-np.inf, 0.0), (0.0, np.inf)  # what is claimed of a difference
 NOT_CLAIMED = "not claimed there"  # in the section of a claim that the thesis does not make
+TARGET = "our target"  # in place of a section, of what we set out to reach
 
 
 @dataclass(frozen=True, eq=False)

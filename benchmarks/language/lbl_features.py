@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.core.table import Row, Table, seeded
-from benchmarks.core.verdict import NOT_CLAIMED, Claim
+from benchmarks.core.verdict import NOT_CLAIMED, TARGET, Claim
 from benchmarks.language import measures
 from benchmarks.language.claims import TextModels
 from benchmarks.language.scales import LanguageScale
@@ -14,7 +14,7 @@ from benchmarks.language.tables import MIXTURES, kn
 from benchmarks.language.tasks.store import SAMPLED
 from jaxlm import models as registry
 
-TARGET, PTB = "our target", "ptb"
+PTB = "ptb"
 FIVE, FIVE_WIDE, TEN_WIDE = range(3)  # the rows
 # row, column, and the column's highest value
 TARGETS = (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
-from benchmarks.core.verdict import Claim, Comparison, Scores
+from benchmarks.core.verdict import TARGET, Claim, Comparison, Scores
 from benchmarks.language import measures
 from benchmarks.language.claims import TextModels, percent, relative
 from benchmarks.language.scales import LanguageScale
@@ -18,7 +18,7 @@ from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import MIXTURES, PERPLEXITY, kn
 from jaxlm.tasks import mixture
 
-TARGET, PTB = "our target", "ptb"
+PTB = "ptb"
 MINUTES = Column("minutes", "minutes of training", first=True)
 KN5, ALL = "KN5", "all of them"
 # claim on the test, row, column, and the highest value of that column

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.core import figure, markdown
-from benchmarks.core.verdict import NOT_CLAIMED
+from benchmarks.core.verdict import NOT_CLAIMED, TARGET
 
 SCALES = ("cpu", "full")  # on real data, whose records are evidence
 WIDTH = 110  # characters of a row's text in the picture
@@ -28,9 +28,13 @@ def records(folder: Path) -> list[Judged]:
         record = json.loads(path.read_text(encoding="utf-8"))
         if record.get("scale") in SCALES and record["section"]:  # without a section, it is not of the thesis
             verdicts = record.get("verdicts")
-            kept = None if verdicts is None else [one for one in verdicts if NOT_CLAIMED not in one["section"]]
-            found.append(Judged(path, kept))
+            found.append(Judged(path, None if verdicts is None else [one for one in verdicts if _claimed(one)]))
     return found
+
+
+def _claimed(verdict: dict[str, Any]) -> bool:
+    """Return whether the thesis makes the claim."""
+    return NOT_CLAIMED not in verdict["section"] and verdict["section"] != TARGET
 
 
 def lines(judged: list[Judged], where: str) -> list[str]:

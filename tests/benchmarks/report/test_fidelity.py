@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.core import figure, record
-from benchmarks.core.verdict import NOT_CLAIMED, Claim, Comparison, Scores, estimate, verdicts
+from benchmarks.core.verdict import NOT_CLAIMED, TARGET, Claim, Comparison, Scores, estimate, verdicts
 from benchmarks.report import fidelity, maps
 
 ROOT = Path(__file__).parents[3]
@@ -46,10 +46,11 @@ def test_all_verdicts_are_counted_and_those_that_are_not_yes_are_listed(tmp_path
         _verdict(answer, _comparison("A and B", answer, 0.5, 0.25), claim=f"claim {answer}")
         for answer in ("yes", "no", "unresolved")
     )
-    ours = {**no, "section": f"5.4, {NOT_CLAIMED}"}
+    ours, target = {**no, "section": f"5.4, {NOT_CLAIMED}"}, {**unresolved, "section": TARGET}
     judged = _records(
-        tmp_path, a=[yes, no, yes, ours], b=[unresolved], c=None, d=[], e=[yes], smoke=[no], smoke_2=None, others=[no]
-    )
+        tmp_path, a=[yes, no, yes, ours, target], b=[unresolved], c=None, d=[], e=[yes], f=[ours, target],
+        smoke=[no], smoke_2=None, others=[no],
+    )  # fmt: skip
     assert fidelity.lines(judged, "there") == [
         "| record | yes | no | unresolved |",
         "|---|--:|--:|--:|",

@@ -19,10 +19,12 @@ RESULTS: Mapping[str, Labels] = {
     "docnade-table-1.20news.cpu": (("DocNADE",),),
 }
 TEXT: Mapping[str, Labels] = {
-    "slides-ptb.ptb.cpu": (("KN5",), ("class 5-gram",), ("cache",), ("NPLM",), ("NLBL",), ("RNN",)),
+    "slides-ptb.ptb.cpu": (
+        ("KN5",), ("class 5-gram",), ("cache",), ("NPLM",), ("NLBL",), ("RNN",), ("LSTM",), ("GRU",),
+    ),
     "table-4.4.ptb.cpu": (("HLBL", "T1", "RANDOM"), ("HLBL", "T7", "ADAPTIVE(0.4) ×4"), ("LBL",)),
     "table-3.1.ptb.cpu": (("FRBM", "2"), ("Temporal FRBM", "2"), ("LBL", "2")),
-}
+}  # fmt: skip
 RATINGS: Mapping[str, Labels] = {
     "table-5.2.ml-1m.cpu": (
         ("User and movie bias",), ("Online SVD", "100"), ("PMF", "10"), ("PMF", "100"), ("Conditional PMF", "100"),

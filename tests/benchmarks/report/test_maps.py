@@ -149,3 +149,13 @@ def test_chosen_rows_are_recorded() -> None:
     for chosen in (highlights.RESULTS, highlights.TEXT, highlights.RATINGS):
         shown = highlights.lines(record.RESULTS, chosen, "here")
         assert len(shown) == 2 + sum(map(len, chosen.values()))
+
+
+def test_the_best_recorded_model_of_a_text_is_among_the_chosen_rows() -> None:
+    """Of all rows of the records that help to choose one."""
+    best = {}
+    for name in highlights.TEXT:
+        rows = json.loads((record.RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+        best |= {(name, *filter(None, row["label"])): row["cells"]["perplexity"]["mean"] for row in rows}
+    name, *label = min(best, key=best.__getitem__)
+    assert tuple(label) in highlights.TEXT[name]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from jaxcf.data import checks
 from jaxcf.data.formats import netflix, parsing, typed_files
 from jaxcf.data.formats.columns import Columns, join
-from jaxcf.data.formats.file_layout import COLUMNS, COUNTS, format_of, without_stars
+from jaxcf.data.formats.file_layout import COLUMNS, COUNTS, format_of
 from jaxcf.data.ids import union
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import (
@@ -208,7 +208,13 @@ def _columns(
     counts: bool = False,
 ) -> Columns:
     files, columns = _as_list(paths), [*columns, *([COUNTS] if counts else [])]
-    return join(itertools.chain.from_iterable(_of_file(path, reading, columns, scale) for path in files))
+    found = join(itertools.chain.from_iterable(_of_file(path, reading, columns, scale) for path in files))
+    if found.rated is not None and found.unrated is not None:
+        name = COUNTS if counts else "ratings"
+        do = f"give files that all have {name}" + (", or take the pairs of all: --columns USER,ITEM" if counts else "")
+        what = f"there are no {name} here, but there are in {found.rated.locate(0)}"
+        raise parsing.without_values(found.unrated, counts) or UserError(what, found.unrated.locate(0), do)
+    return found
 
 
 def _of_file(
@@ -278,7 +284,7 @@ def _table(
 
 def _require_pairs(part: parsing.Part, file: Source, counts: bool) -> None:
     """Raise UserError for rows without ratings, or if these are counts, for a header that may name a column of them."""
-    if len(part.header) > len(PAIRS) and (error := without_stars(part.header, part.taken[0][0], counts)):
+    if error := parsing.without_values(part, counts):
         raise error
     if not counts:
         do = "name the column of the ratings: --columns USER,ITEM,STARS"

@@ -27,6 +27,7 @@ class Columns(NamedTuple):
     taken: tuple[tuple[str, str], ...]  # files, and which of their columns were taken as what, by which rule
     guessed: bool  # nothing in some file says what its columns are
     notes: tuple[str, ...]  # messages for the user
+    rated: Part | None  # the first part with rows and ratings
     unrated: Part | None  # the first part with rows and without ratings
 
 
@@ -64,6 +65,7 @@ def join(parts: Iterable[Part]) -> Columns:
         tuple(itertools.chain.from_iterable(part.taken for part in read)),
         any(part.guessed for part in some),
         tuple(itertools.chain.from_iterable(part.notes for part in read)),
+        next((part for part in some if "stars" in part.names), None),
         next((part for part in some if "stars" not in part.names), None),
     )
 

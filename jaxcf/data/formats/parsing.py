@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from jaxcf.data.formats import bad_lines
-from jaxcf.data.formats.file_layout import Layout, kind_of_time, layout_of, lines, opened
+from jaxcf.data.formats.file_layout import Layout, kind_of_time, layout_of, lines, opened, without_stars
 from jaxcf.data.formats.matlab_file import DAMAGED, arrays_of, names_of
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import RatingScale
@@ -45,6 +45,11 @@ class Part(NamedTuple):
 def of_table(table: pa.Table, locate: Callable[[int], str]) -> Part:
     """Return the rows of a table, whose times are as `seconds` takes them."""
     return Part(seconds(table, locate).to_batches(large_arrays.PIECE), tuple(table.column_names), locate)
+
+
+def without_values(part: Part, counts: bool) -> UserError | None:
+    """Return the error of rows without ratings, or counts, whose header may name a column of them."""
+    return without_stars(part.header, part.taken[0][0], counts) if len(part.header) > 2 else None
 
 
 def no_rows(path: Source, pairs: bool) -> UserError:

@@ -116,6 +116,15 @@ def test_files_without_ratings_are_refused(tmp_path):
         assert error.value.where == str(file)
         assert f"the columns are {what}: name those of user, item and stars, as {columns}" in error.value.do
     assert isinstance(read_either(named), PairTable)
+    pairs = write_file(tmp_path, "pairs alone", "user,item\n4,5\n")
+    for counts, name, do in ((False, "ratings", ""), (True, "counts", r", or take the pairs of all: --columns")):
+        for files in ([good, pairs], [pairs, good]):
+            what = (
+                rf"there are no {name} here, but there are in .*stars, line 2 \(.*pairs alone, line 2\) - .*{name}{do}"
+            )
+            with pytest.raises(UserError, match=what):
+                read_either(files, counts=counts)
+    assert len(read_either([good, pairs], Reading(columns="user,item"), counts=True).ratings.user) == 2
     headings, good = tmp_path / "headings", write_file(tmp_path, "good", "1:\n2,3,2005-01-01\n")
     for read_empty in (lambda: read([good, headings]), lambda: read_either(headings)):
         with pytest.raises(UserError, match=r"the file holds no ratings \(.*headings\)"):

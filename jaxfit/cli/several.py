@@ -18,6 +18,7 @@ from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import FolderTaken, UserError
 from jaxfit.files.limits import Limits
+from jaxfit.files.opening import is_pipe
 from jaxfit.recipe import SEED
 from jaxfit.run_dir import json_text, manifest
 from jaxfit.run_dir.atomic import replacing
@@ -145,7 +146,7 @@ def open_results(
     """
     with locked(path.parent, "working there"):
         there = path.exists()
-        done = _earlier(path, known, types, folders, args.resuming)
+        done = _earlier(args, path, known, types, folders)
         if not there:
             save(path, known, [])  # so that it can be resumed, however this ends
         try:
@@ -159,14 +160,14 @@ def open_results(
 
 
 def _earlier(
-    path: Path, known: Mapping[str, Any], types: Mapping[str, Any], folders: Sequence[Path], resume: bool
+    args: argparse.Namespace, path: Path, known: Mapping[str, Any], types: Mapping[str, Any], folders: Sequence[Path]
 ) -> list[dict[str, Any]]:
     if not path.exists():
         for folder in (path.parent / CONFIG, *folders):
             if folder.exists():
                 raise FolderTaken("it exists already", folder, "choose another --out")
         return []
-    if not resume:
+    if not args.resuming:
         what, do = f"{path.stem} are there already", "add --resume to go on with them, or choose another --out"
         raise FolderTaken(what, path.parent, do)
     try:
@@ -190,7 +191,18 @@ def _earlier(
             )
         what = f"{path.stem} there were begun with other options{json_text.difference(stored['options'], known)}"
         raise UserError(what, path.parent, "choose another --out")
+    if done and (pipe := _pipe(args)):
+        what = f"{path.stem} cannot be gone on with by data of a pipe, which may be others"
+        raise UserError(what, pipe, "give files, and choose another --out")
     return done
+
+
+def _pipe(args: argparse.Namespace) -> str | None:
+    """Return the first input that is standard input or another pipe, and so has no digest."""
+    options = [action.dest for action in args.parser._actions if str(action.metavar).endswith("FILE")]
+    values = [getattr(args, option, None) for option in options]
+    named = [text for value in values for text in (value if isinstance(value, list) else [value])]
+    return next((text for text in named if text is not None and is_pipe(text)), None)
 
 
 def save(path: Path, known: Mapping[str, Any], done: Iterable[Mapping[str, Any]], **more: Any) -> None:

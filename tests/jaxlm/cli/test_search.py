@@ -1,7 +1,9 @@
 """`jaxlm search`: trials are ordinary trainings, judged by perplexity of validation text."""
 
+import io
 import json
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,19 @@ def test_a_table_names_the_best_and_its_command(call):
         f"best: s/{out[1].split()[0]}, made by", f"jaxlm train kn {shlex.join(DATA)} --order {out[1].split()[1]} "
         f"--out s/{out[1].split()[0]}",
     ]  # fmt: skip
+
+
+def test_trials_of_standard_input_are_not_gone_on_with_as_its_text_may_be_another(capsys, monkeypatch, tmp_path):
+    def search(*options):
+        content = io.BytesIO((tmp_path / "train.txt").read_bytes())
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(content)))
+        return main(["search", "kn", "--train", "-", *DATA[2:], "--try", "order=1,2", "--out", "s", *options])
+
+    assert search("--trials", "1") == 0
+    assert search("--trials", "2", "--resume") == 2
+    assert "trials cannot be gone on with by data of a pipe, which may be others (-) - give files" in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_trial_whose_options_contradict_fails_and_the_others_do_not(call):

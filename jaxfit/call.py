@@ -70,6 +70,7 @@ def of_call(
     of_engine = {} if trained else {field.name: instead for cls in (Recipe, Run) for field in fields(cls)}
     options = checked(options, known, (*skip, *FROM_PYTHON), by_parameter, arguments, {**of_engine, **OF_COMMANDS})
     require_number(seed, "seed", int, **SEED)
+    require_flag(progress, "progress")
     config, fitted = choose(record.config, record.recipes, recipe, options, parameters)
     run = Run(**fields_of(options, Run), show=progress) if trained else Run(show=progress)
     if out is None and (run.resume or run.max_minutes is not None):
@@ -112,6 +113,12 @@ def folder(
     except FolderTaken as error:
         rewrite(error, lambda part: part.replace("add --overwrite", OF_COMMANDS["overwrite"]))
         raise
+
+
+def require_flag(value: object, name: str) -> None:
+    """Raise a UserError for what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise UserError(f"invalid value {value!r}", name, f"give {_shown(bool)}")
 
 
 def require_on_epoch(on_epoch: object, model: str, in_epochs: bool) -> None:

@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxfit.call import folder, of_call, require_on_epoch, warn_stopped
+from jaxfit.call import folder, of_call, require_flag, require_on_epoch, warn_stopped
 from jaxfit.errors import NoModel, UserError
 from jaxfit.files.large_arrays import stored_in
 from jaxfit.plan import fields_of, require_consistent, require_stops
@@ -160,6 +160,7 @@ def _read(
     for name, number in (("vocab_size", size), ("min_count", min_count)):
         if number is not None:
             require_number(number, name, int)
+    require_flag(closed, "closed_vocabulary")
     chosen = [value for value in (vocabulary, size, closed or None) if value is not None]
     if len(chosen) > 1 or (min_count is not None and (closed or (record.reads == "text" and chosen))):
         names = "vocabulary, vocab_size, min_count, closed_vocabulary"

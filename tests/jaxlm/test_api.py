@@ -213,6 +213,8 @@ def test_ids_that_are_not_of_the_vocabulary_are_refused(counted, neural, ids):
         ("lbl", {"seed": -1}, "seed"),
         ("kn", {"recipe": "nonsense"}, "there is no recipe"),
         ("kn", {"min_count": 0}, "min_count"),
+        ("kn", {"closed_vocabulary": "no"}, r"invalid value 'no' \(closed_vocabulary\) - give True or False"),
+        ("kn", {"progress": "no"}, r"invalid value 'no' \(progress\) - give True or False"),
         ("kn", {"vocabulary": []}, r"is empty \(vocabulary\)"),
         ("kn", {"stop_words": ["a"]}, "of documents alone"),
         ("docnade", {"vocabulary": ["a", "b"], "vocab_size": 3}, "only one of these"),
@@ -220,7 +222,7 @@ def test_ids_that_are_not_of_the_vocabulary_are_refused(counted, neural, ids):
 )
 def test_values_are_checked_as_the_command_checks_them(lines, name, options, said):
     with pytest.raises(UserError, match=said):
-        jaxlm.train(name, lines, progress=False, **options)
+        jaxlm.train(name, lines, **{"progress": False, **options})
 
 
 def test_a_failed_call_leaves_no_folder(tmp_path):

@@ -98,8 +98,10 @@ def folder(
 
     Raises:
         FolderTaken: it holds a model that is not to be resumed, and whose training has not diverged.
-        UserError: another training runs there now.
+        UserError: another training runs there now; the name is empty.
     """
+    if out is not None and not str(out):
+        raise UserError("the name of the folder is empty", "out", "name a folder, or leave it out")
     if out is None:
         with TemporaryDirectory() as temporary:
             yield Path(temporary)

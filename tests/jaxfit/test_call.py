@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from jaxfit.call import folder
+from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Run
 
 
@@ -29,3 +30,9 @@ def test_an_error_is_raised_also_where_the_folder_was_removed(tmp_path):
 
     with pytest.raises(ValueError, match="of the training"):
         fail()
+
+
+def test_no_model_is_trained_in_the_current_folder_for_an_empty_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"the name of the folder is empty \(out\) - name a folder"):
+        train_in("")

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import shutil
 import sys
 import tempfile
 import threading
@@ -37,6 +38,7 @@ PIECE = 1 << 24  # bytes of a broadcast
 _watch: "meeting.Watch | None" = None  # of the other processes
 _first = False  # whether this is process 0 of several; `leave` must not ask JAX, which waits while processes meet
 _joining = False  # whether JAX is connecting the processes, or could not
+_copies: list[str] = []  # temporary folders of `folder`
 _ending = threading.Event()  # whether this process has come to its end
 _leaving = threading.Lock()
 
@@ -213,6 +215,7 @@ def folder(directory: Path) -> Iterator[Path]:
         yield directory
         return
     with tempfile.TemporaryDirectory(prefix="jax-process-") as place:
+        _copies.append(place)
         copy = Path(place) / directory.name
         share(copy)
         yield copy
@@ -269,6 +272,8 @@ def leave(status: int, line: str = "") -> NoReturn:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 2)  # of what JAX prints when processes end, nothing is news
         os.close(nowhere)
+        for place in _copies:
+            shutil.rmtree(place, ignore_errors=True)
         if _first:  # its end ends the others: leave them time to print their errors
             time.sleep(1)
     finally:

@@ -182,6 +182,22 @@ def test_a_process_leaves_also_where_standard_output_takes_nothing(stdout):
     assert (done.returncode, done.stdout, done.stderr) == (3, "", "why\n")
 
 
+def test_a_process_that_leaves_removes_its_copy_of_the_folder(tmp_path):
+    code = (
+        "from pathlib import Path; from jaxfit.devices import distributed\n"
+        "distributed.leads = lambda: False\n"
+        "with distributed.folder(Path('m')) as copy:\n"
+        "    copy.mkdir()\n"
+        "    print(copy, flush=True)\n"
+        "    distributed.leave(3)"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 3
+    assert done.stdout.startswith(str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_short_wait_for_processes_is_no_short_silence_and_no_proxy_is_asked(monkeypatch):
     watched = []
     for name in ("_watch", "_first"):

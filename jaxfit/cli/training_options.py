@@ -160,7 +160,7 @@ def plan(
     from jaxfit.devices import sharding
 
     # before data are read
-    processes.require_same({"--devices": run.devices, "--row-shards": run.row_shards})
+    processes.require_same({"--devices": run.devices, "--row-shards": run.row_shards, "--resume": run.resume})
     check_minibatch(recipe, sharding.make(run.devices, run.row_shards))
     return Plan(fields, recipe, args.seed, dataclasses.replace(run, show=processes.leads() and not args.quiet))
 

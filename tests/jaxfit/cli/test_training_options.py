@@ -1,15 +1,19 @@
 """What the train commands of both packages share: what is said after a signal, and at the end."""
 
 import signal
+from argparse import Namespace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from jaxfit.cli.command import Stopped
-from jaxfit.cli.training_options import print_end, stoppable
-from jaxfit.errors import Interrupted
+from jaxfit.cli.training_options import plan, print_end, stoppable
+from jaxfit.devices import distributed as processes
+from jaxfit.errors import Interrupted, UserError
 from jaxfit.process.signals import Signalled
+from jaxfit.recipe import Recipe
 from jaxfit.run_dir import manifest, metadata
 from jaxfit.run_dir.run import Trained
 
@@ -41,6 +45,22 @@ def test_what_was_begun_is_resumed_unless_it_was_to_replace_another_model(tmp_pa
         raise KeyboardInterrupt
     with pytest.raises(Stopped, match="again to begin anew"), stoppable(tmp_path.parent / "other", tmp_path):
         raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class Config:
+    pass
+
+
+def test_a_process_with_another_resume_is_named_before_data_are_read(monkeypatch):
+    monkeypatch.setattr(processes, "several", lambda: True)
+    monkeypatch.setattr(processes, "agreed", lambda known: {**known, "--resume": True})
+    monkeypatch.setattr(processes, "anywhere", bool)
+    monkeypatch.setattr(processes, "_index", lambda: 1)
+    args = Namespace(parser=Namespace(prog="toy train"), seed=1, quiet=True)
+    recipe = Recipe("sgd", batch_size=10, epochs=1, rate={"*": 0.1}, decay={"*": 0.0})
+    with pytest.raises(UserError, match=r"its --resume is not that of process 0 \(True there, False here\)"):
+        plan(args, Config, {"tuned": (recipe, {})})
 
 
 @pytest.mark.parametrize(

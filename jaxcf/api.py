@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from os import PathLike
 from pathlib import Path
@@ -85,7 +86,7 @@ def train(
     options, levels, seed = as_python(options), as_python(levels), as_python(seed)
     options, plan = of_call(
         record, recipe, options, arguments=signature(train).parameters, classes=[Reading],
-        skip=(*FROM_DATA, *record.fixed), parameters=training.parameters(record, recipe, options),
+        skip=(*FROM_DATA, *record.fixed), parameters=partial(training.parameters, record, recipe),
         trained=any(isinstance(each, BySGD) for each in record.fitting), seed=seed, out=out, progress=progress,
     )  # fmt: skip
     used = [name for cls in (Recipe, Run) for name in fields_of(options, cls)]

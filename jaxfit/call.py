@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from difflib import get_close_matches
@@ -36,7 +36,7 @@ def of_call(
     arguments: Collection[str],
     classes: Collection[type],
     skip: Collection[str],
-    parameters: Collection[str],
+    parameters: Callable[[Mapping[str, Any]], Collection[str]],
     trained: bool,
     seed: int,
     out: object | None,
@@ -51,7 +51,7 @@ def of_call(
         arguments: names of the call's arguments that are not options, to suggest in place of a misspelled option.
         classes: dataclasses to whose fields options belong, besides Config, recipe and `Run`.
         skip: fields that are no options.
-        parameters: as for `choose`.
+        parameters: (options, of their types) -> the names of the parameters, as for `choose`.
         trained: whether the model can be trained by the engine, and so stopped and resumed.
         seed: of all random draws.
         out: the folder of the model, None where there is none.
@@ -71,7 +71,7 @@ def of_call(
     options = checked(options, known, (*skip, *FROM_PYTHON), by_parameter, arguments, {**of_engine, **OF_COMMANDS})
     require_number(seed, "seed", int, **SEED)
     require_flag(progress, "progress")
-    config, fitted = choose(record.config, record.recipes, recipe, options, parameters)
+    config, fitted = choose(record.config, record.recipes, recipe, options, parameters(options))
     run = Run(**fields_of(options, Run), show=progress) if trained else Run(show=progress)
     if out is None and (run.resume or run.max_minutes is not None):
         name = "resume" if run.resume else "max_minutes"

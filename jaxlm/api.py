@@ -98,7 +98,8 @@ def train(
     options, plan = of_call(
         record, recipe, options, arguments=signature(train).parameters,
         classes=[*(structure.options for structure in record.structures), reading],
-        skip=record.fields_from_data, parameters=record.fitting.parameters if isinstance(record.fitting, BySGD) else (),
+        skip=record.fields_from_data,
+        parameters=lambda _: record.fitting.parameters if isinstance(record.fitting, BySGD) else (),
         trained=by_engine, seed=seed, out=out, progress=progress,
     )  # fmt: skip
     require_stops(plan.recipe, options)

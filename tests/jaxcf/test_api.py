@@ -193,6 +193,12 @@ def test_options_of_other_ways_of_fitting_are_errors(frame):
         jaxcf.train("pmf", frame, rated=[("u1", "i1")])
 
 
+@pytest.mark.parametrize("number", [None, {}, [4], "4"])
+def test_a_size_that_is_no_number_is_one_line(number, frame):
+    with pytest.raises(UserError, match=r"invalid value .* \(num_features\) - give a whole number"):
+        jaxcf.train("pmf", frame, num_features=number, progress=False)
+
+
 def test_stars_are_not_added_up(frame):
     for model, more in (("bias", {}), ("popularity", {"positive": 4.0})):
         with pytest.raises(UserError, match="only counts can be added up"):

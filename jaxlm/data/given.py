@@ -53,7 +53,7 @@ def as_files(text: Text, name: str, encoding: str = "utf-8") -> Iterator[list[st
         raise UserError("the text is empty", name, "give at least one line, or a file") from None
     elements = chain([first], elements)
     if isinstance(first, os.PathLike):
-        yield [os.fspath(file) for file in elements]
+        yield [_path(file, number, name) for number, file in enumerate(elements, 1)]
         return
     if isinstance(first, str) and os.path.isfile(first):
         what = f"a list of strings is one of lines, and {first!r} is the name of a file"
@@ -116,6 +116,14 @@ def _column(text: Any, name: str) -> Any:
         raise UserError(f"a data frame with the columns {listed} is no text", name, "give one: frame[column]")
     column = text[columns[0]]
     return column.to_pylist() if hasattr(column, "to_pylist") else column  # of Arrow, whose values are no strings
+
+
+def _path(element: object, number: int, name: str) -> str:
+    """Return an element of a list of paths as a string."""
+    if not isinstance(element, str | os.PathLike):
+        what = f"an element of the list of paths is {type(element).__name__}"
+        raise UserError(what, f"{name}, element {number}", "give paths alone, or lines alone")
+    return os.fspath(element)
 
 
 def _line(element: object, number: int, name: str) -> str:

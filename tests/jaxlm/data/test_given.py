@@ -50,6 +50,7 @@ def test_the_temporary_file_is_removed():
         ([["a", ""]], "'' is not a word"),
         (["a", 5], "train, line 2"),
         ([__file__], "is the name of a file"),
+        ([Path(__file__), 3], r"an element of the list of paths is int \(train, element 2\)"),
     ],
 )
 def test_what_is_no_text_is_one_line(text, said):

@@ -133,6 +133,8 @@ def encode_words(words: Iterable[str], vocabulary: Vocabulary, where: object | N
     """Return the ids of words, as `jaxlm.trained_model.Model.encode` does and raises."""
     if isinstance(words, str):
         raise UserError("words are given as a list, not as one string", where, "text.split()")
+    if not isinstance(words, Iterable):
+        raise UserError(f"{type(words).__name__} is no list of words", where, "give a list of strings")
     ids = []
     for word in words:
         if not isinstance(word, str):

@@ -165,6 +165,9 @@ def test_a_string_is_no_list_of_words(place):
     assert model.encode(["he", "saw"]).tolist() == [model.vocabulary.ids[word] for word in ("he", "saw")]
     with pytest.raises(UserError, match=r"not as one string - text\.split\(\)"):
         model.encode("he saw")
+    for wrong in (3, None):
+        with pytest.raises(UserError, match=f"{type(wrong).__name__} is no list of words - give a list of strings"):
+            model.log_prob(wrong)
 
 
 @pytest.mark.parametrize("context", [[3, 4], np.array([3, 4]), ["he", 4], [None], [b"he"]])

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,21 @@ def difference(was: Any, now: Any) -> str:
     """
     if isinstance(was, dict) and isinstance(now, dict):
         names: dict[str, list[str]] = {}
-        for name in {**was, **now}:
-            if was.get(name) != now.get(name):
-                names.setdefault(_both(was.get(name), now.get(name)), []).append(name)
+        for name, then, here in _differing(was, now):
+            names.setdefault(_both(then, here), []).append(name)
         return f" in {', '.join(' and '.join(alike) + both for both, alike in names.items())}"
     return _both(was, now)
+
+
+def _differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the names whose values differ, with both values; of what is nested "reading.lower"."""
+    for name in {**was, **now}:
+        then, here = was.get(name), now.get(name)
+        numbers = any(isinstance(each, dict) and _by_parameter(each) for each in (then, here))
+        if isinstance(then, dict) and isinstance(here, dict) and not numbers:
+            yield from ((f"{name}.{inner}", *both) for inner, *both in _differing(then, here))
+        elif then != here:
+            yield name, then, here
 
 
 def _both(was: Any, now: Any) -> str:
@@ -53,12 +63,17 @@ def _shown(value: Any) -> str:
 
     Of a sha256 it is the beginning alone.
     """
-    if value and isinstance(value, dict) and all(isinstance(v, int | float) for v in value.values()):
+    if isinstance(value, dict) and _by_parameter(value):
         return ",".join(f"{v}" if k == "*" else f"{k}={v}" for k, v in value.items())
     text = str(value)
     if re.fullmatch("[0-9a-f]{64}", text):
         return text[:8]
     return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}…{text[-SHOWN:]}"
+
+
+def _by_parameter(values: Mapping[str, Any]) -> bool:
+    """Return whether values are numbers by parameter."""
+    return bool(values) and all(isinstance(value, int | float) for value in values.values())
 
 
 def plain(value: Any) -> Any:

@@ -25,13 +25,17 @@ class FromRatings:
     )
 
 
-def positives(ratings: Ratings, least: float | None) -> Ratings:
+COUNTS = "give counts of at least 0"
+
+
+def positives(ratings: Ratings, least: float | None, advice: str = COUNTS) -> Ratings:
     """Return the positives among ratings, with their counts as stars.
 
     Args:
         ratings: stars or counts.
         least: minimum stars of a rating that is a positive, with a count of 1; None: the values are counts, and those
             of 0 are not positives.
+        advice: what to do about a negative count.
 
     Raises:
         UserError: a count is negative.
@@ -40,8 +44,7 @@ def positives(ratings: Ratings, least: float | None) -> Ratings:
         found = take(ratings, ratings.stars >= least)
         return found._replace(stars=np.ones_like(found.stars))
     if np.any(ratings.stars < 0):
-        what = f"{ratings.stars.min():g} is not a count"
-        raise UserError(what, "--positive", "say from which value on ratings are positives: --positive N")
+        raise UserError(f"{ratings.stars.min():g} is not a count", do=advice)
     return take(ratings, ratings.stars > 0)
 
 
@@ -51,11 +54,12 @@ def of_dataset(data: Dataset, least: float | None) -> Dataset:
     Raises:
         UserError: as `positives`; no training rating is a positive.
     """
-    train, valid = positives(data.train, least), positives(data.valid, least)
+    advice = f"{COUNTS}, or say from which value on ratings are positives: --positive N"
+    train, valid = positives(data.train, least, advice), positives(data.valid, least, advice)
     if len(train.user) == 0:
         what = "no training rating is a positive"
         raise UserError(what, data.name, "lower --positive" if least is not None else "give counts above 0")
-    test = None if data.test is None else positives(data.test, least)
+    test = None if data.test is None else positives(data.test, least, advice)
     counts = RatingScale(float(train.stars.min()), float(train.stars.max()), 0.0)
     catalogue = replace(data.catalogue, scale=counts)
     sha256 = digest(train, valid, catalogue)

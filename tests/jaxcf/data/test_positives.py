@@ -22,8 +22,11 @@ def test_values_are_counts_or_stars_from_which_on_there_is_a_positive():
     assert (found.user.tolist(), found.stars.tolist()) == ([0, 2, 3], [1, 3, 0.5])
     found = positives(ratings(5, 4, 3, -1), 4)
     assert (found.user.tolist(), found.stars.tolist()) == ([0, 1], [1, 1])
-    with pytest.raises(UserError, match=r"-1 is not a count .*--positive"):
+    with pytest.raises(UserError, match=r"-1 is not a count - give counts of at least 0$"):
         positives(ratings(5, -1), None)
+    data = reading.Dataset("d", ratings(5), ratings(5, -1), None, None, "", "")
+    with pytest.raises(UserError, match=r"-1 is not a count - .*, or say from which value on .* --positive N"):
+        of_dataset(data, None)
 
 
 def test_files_of_pairs_are_counts_of_one_and_repeated_pairs_add_up(tmp_path):

@@ -171,6 +171,8 @@ def _check_data(record: RatingModel, data: Dataset, rounded: bool, validated: bo
                 what, data.name, "choose --duplicates last or first, --levels N to round them, or another model"
             )
     if validated and len(data.valid.user) == 0:
+        if record.implicit:  # of the validation ratings that there are
+            raise UserError("there are no positives for validation", data.name, "give some by --valid")
         raise UserError("there are no validation ratings", data.name, "give --valid")
 
 

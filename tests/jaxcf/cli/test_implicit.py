@@ -68,6 +68,14 @@ def test_validation_without_new_positives_is_not_ranked(files, tmp_path, capsys)
     assert "nan" not in card
 
 
+def test_a_validation_set_without_a_positive_is_not_called_missing(files, tmp_path, capsys):
+    (tmp_path / "zero.csv").write_text("user,item,count\nu1,i1,0\nu2,i2,0\n")
+    argv = ["train", "wmf", "--ratings", files / "pairs.csv", "--valid", tmp_path / "zero.csv", "--out", tmp_path / "m"]
+    status, _, err = run(capsys, *argv, "--quiet")
+    assert status == 2
+    assert "there are no positives for validation (pairs.csv) - give some by --valid" in err
+
+
 def test_eval_ranks_positives_beside_popularity_and_knows_no_stars(files, models, capsys):
     argv = ["eval", models / "wmf", "--ratings", files / "test.csv", "--top", "2"]
     status, out, err = run(capsys, *argv, "--json")

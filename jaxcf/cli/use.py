@@ -68,6 +68,8 @@ def run_predict(args: argparse.Namespace) -> None:
     """Print a line of user, item and stars for each pair, in their order."""
     model, files = opened(args), required(args, "pairs", "name the pairs to predict: --pairs FILE")
     require(model.record, PredictsRatings, "predict", args.directory)
+    if reading_of(args).scale:
+        raise UserError(f"the ratings of training are {model.catalogue.scale}", "--scale", "leave it out")
     table = reading.read_pairs(files, reading_of(args))
     note(args, *table.notes)
     warn_unknown(model, files, table, users=not args.known)

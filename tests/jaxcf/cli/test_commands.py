@@ -286,6 +286,9 @@ WRONG = {
     "test off the scale": (
         ["train", "pmf", "--ratings", "{low}", "--test", "{off}", "--out", "{out}"], "off.csv, line 3"
     ),
+    "predictions on another scale": (
+        ["predict", "{model}", "--pairs", "{train}", "--scale", "banana"], "the ratings of training are 1 to 5"
+    ),
     "no titles": (["recommend", "{model}", "--user", "u1", "--titles", "{tmp}/none"], "no such file"),
     "titles below a file": (
         ["recommend", "{model}", "--user", "u1", "--titles", "{train}/x"], "the file cannot be read: Not a directory"

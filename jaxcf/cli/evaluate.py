@@ -131,10 +131,11 @@ def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, asked: Q
             raise UserError("no rating is of a user of --known", args.ratings[0], do)
         note_number(args, ~mine, "ratings are of users without known ones: left out")
         ratings = take(ratings, mine)
-    note_unknown(args, model, ratings.item, None if args.known else ratings.user)
-    what = "of the ratings are known to the model: their errors are not those of predictions"
-    if model.record.implicit:
+    if model.record.implicit:  # what is unknown is not ranked, which `_ranked` says
         what = "of the positives are known to the model: they are not ranked"
+    else:
+        note_unknown(args, model, ratings.item, None if args.known else ratings.user)
+        what = "of the ratings are known to the model: their errors are not those of predictions"
     note_number(args, _among(ratings, asked.users.ratings, asked.ids.num_items), what)
     return ratings
 

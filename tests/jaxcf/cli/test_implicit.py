@@ -104,6 +104,14 @@ def test_eval_ranks_positives_beside_popularity_and_knows_no_stars(files, models
     assert json.loads(alone)["ndcg@2"] == record["popularity"]["ndcg@2"] == json.loads(alone)["popularity"]["ndcg@2"]
 
 
+def test_positives_of_unknown_users_are_not_called_predicted(files, models, tmp_path, capsys):
+    (tmp_path / "test.csv").write_text((files / "test.csv").read_text() + "u99,i1,5\n")
+    status, _, err = run(capsys, "eval", models / "wmf", "--ratings", tmp_path / "test.csv", "--top", "2")
+    assert status == 0
+    assert "of users or items that the model does not know" in err
+    assert "predicted without them" not in err
+
+
 def test_what_needs_stars_is_refused_in_one_line(files, models, capsys):
     wmf, test = models / "wmf", files / "test.csv"
     for argv, said in (

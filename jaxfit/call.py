@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from difflib import get_close_matches
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -165,7 +165,9 @@ def checked(
 
 
 def _converted(name: str, value: Any, by_parameter: Collection[str], lists: Collection[str]) -> Any:
-    """Return a value as the command would read it: a rate for all parameters, a text that lists several things."""
+    """Return a value as the command would read it: a rate for all parameters, a list or a path as text."""
+    if isinstance(value, PathLike):
+        return fspath(value)
     if isinstance(value, np.generic):
         value = value.item()
     if name in by_parameter and isinstance(value, int | float) and not isinstance(value, bool):

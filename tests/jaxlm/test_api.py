@@ -225,6 +225,12 @@ def test_values_are_checked_as_the_command_checks_them(lines, name, options, sai
         jaxlm.train(name, lines, **{"progress": False, **options})
 
 
+@pytest.mark.parametrize("option", ["tree", "bootstrap"])
+def test_names_of_files_may_be_paths(lines, option, tmp_path):
+    with pytest.raises(UserError, match=r"no rule for trees or file|no model here"):
+        jaxlm.train("hlbl", lines, progress=False, **{option: tmp_path / "none"})
+
+
 def test_a_failed_call_leaves_no_folder(tmp_path):
     with pytest.raises(UserError, match="there is no such file"):
         jaxlm.train("kn", "no-such-file.txt", out=tmp_path / "new")

@@ -42,7 +42,7 @@ def make(num_devices: int, row_shards: int = 1) -> Mesh | None:
     fewest, process = min((len(own), k) for k, own in enumerate(devices))
     if num_devices < 1 or num_devices > fewest:
         where = f" by process {process}" if len(devices) > 1 else ""
-        advice = "on a CPU, set XLA_FLAGS=--xla_force_host_platform_device_count=N to simulate more"
+        advice = "to simulate more on a CPU, set XLA_FLAGS=--xla_force_host_platform_device_count=N before JAX begins"
         raise UserError(f"{num_devices} devices asked for, {fewest} found{where}", "--devices", advice)
     chosen = [device for own in devices for device in own[:num_devices]]
     if row_shards > len(chosen):

@@ -54,7 +54,10 @@ def parse(text: str) -> SearchOption:
         values = [part.strip() for part in given.split(";" if ";" in given else ",")]
         if "" in values:
             raise UserError(f"a value of {text!r} is empty", "--try", EXAMPLE)
-        return SearchOption(option, tuple(dict.fromkeys(values)))
+        distinct: dict[int | float | str, str] = {}  # the first text of each number
+        for value in values:
+            distinct.setdefault(as_number(value), value)
+        return SearchOption(option, tuple(distinct.values()))
     low, high = float(found[1]), float(found[2])
     if not -math.inf < low < high < math.inf:
         raise UserError(f"the range {given} is empty", f"--try {option}", "write the lower end first")

@@ -15,6 +15,7 @@ from jaxfit.search import SearchOption, as_number, best_first, draw, grid, parse
     [
         ("order=3", SearchOption("order", ("3",))),
         ("order=3, 4,3", SearchOption("order", ("3", "4"))),
+        ("rate=0.03,0.030,1,3e-2", SearchOption("rate", ("0.03", "1"))),
         ("rate=0.01,b=0.1;0.02", SearchOption("rate", ("0.01,b=0.1", "0.02"))),
         ("rate=1e-3..1.", SearchOption("rate", low=1e-3, high=1.0)),
         ("offset=-2..-1", SearchOption("offset", low=-2.0, high=-1.0)),

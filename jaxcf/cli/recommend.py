@@ -15,9 +15,10 @@ from jaxcf.data.formats import file_layout as layout
 from jaxcf.models import require
 from jaxcf.top_items import Answer
 from jaxfit.cli import options
-from jaxfit.cli.command import add_model, print_answer, required
+from jaxfit.cli.command import add_model, note, print_answer, required
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import NotInTraining, UserError
+from jaxfit.wording import quantity
 
 _PART = re.compile(r'\s*"(?:[^"]|"")*"[^,"]*(?=,|$)|[^,]+')  # of a list that commas separate, perhaps with quotes
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:?)(.*)', re.DOTALL)
@@ -84,6 +85,10 @@ def run_recommend(args: argparse.Namespace) -> None:
             raise NotInTraining(error.what, "--rated", error.do) from None
     else:
         raise UserError("no user is named", args.parser.prog, "give --user ID, --rated ITEMS or --users FILE")
+    unknown = [found for found in answers.values() if found and not any(answer[1] for answer in found)]
+    if unknown and model.record.implicit:
+        who = f"{quantity(len(unknown), 'user')} without a known positive"
+        note(args, f"{who}: all scores are 0, and items in the order of their ids")
     if args.json:
         measure = "score" if model.record.implicit else "stars"
         listed = {user: _listed(found, measure, titles) for user, found in answers.items()}

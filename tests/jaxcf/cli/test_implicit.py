@@ -154,6 +154,14 @@ def odd(answers):
     return numbers
 
 
+def test_a_user_without_a_positive_is_told_that_all_scores_are_equal(models, capsys):
+    said = "1 user without a known positive: all scores are 0, and items in the order of their ids"
+    for rated, expected in (("i1:0", True), ("i1:1", False)):
+        status, _, err = run(capsys, "recommend", models / "pairs", "--rated", rated)
+        assert status == 0
+        assert (said in err) == expected
+
+
 def test_training_and_info_say_what_validation_is_by(files, models, tmp_path, capsys):
     _, out, _ = run(capsys, "info", models / "wmf")
     assert re.search(r"^trained on    [\d,]+ positives; counts: ", out, re.MULTILINE)

@@ -135,7 +135,9 @@ class RatingRegressor(RegressorMixin, BaseEstimator):
         else:
             table = np.asarray(X)
             columns = list(table.T) if table.ndim == 2 else []
-        if len(columns) != 2 or not len(columns[0]):
+        if len(columns) == 2 and not len(columns[0]):
+            raise ValueError("there are no ratings, or pairs, in X")
+        if len(columns) != 2:
             raise ValueError(f"X has shape {np.shape(X)}: give users and items as two columns, [N, 2]")
         users, items = (np.array(column.tolist()) for column in columns)
         return users, items

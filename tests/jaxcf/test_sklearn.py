@@ -60,6 +60,7 @@ def test_clone_and_pickle():
     [
         ({}, PAIRS[:, :1], "two columns"),
         ({}, PAIRS[:, 0], "two columns"),
+        ({}, PAIRS[:0], "there are no ratings"),
         ({"model": "lbl"}, PAIRS, "there is no rating model 'lbl'"),
         ({"epochs": 0}, PAIRS, "give a whole number"),
         ({"model": "bias", "num_features": 3}, PAIRS, "there is no option 'num_features'"),

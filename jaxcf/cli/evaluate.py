@@ -129,14 +129,14 @@ def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, asked: Q
         if not mine.any():
             do = "give --known ratings of users of --ratings"
             raise UserError("no rating is of a user of --known", args.ratings[0], do)
-        note_number(args, ~mine, "ratings are of users without known ones: left out")
+        note_number(args, ~mine, "rating", "of users without known ones: left out")
         ratings = take(ratings, mine)
     if model.record.implicit:  # what is unknown is not ranked, which `_ranked` says
-        what = "of the positives are known to the model: they are not ranked"
+        what = "positive", "known to the model: not ranked"
     else:
         note_unknown(args, model, ratings.item, None if args.known else ratings.user)
-        what = "of the ratings are known to the model: their errors are not those of predictions"
-    note_number(args, _among(ratings, asked.users.ratings, asked.ids.num_items), what)
+        what = "rating", "known to the model: such errors are not those of predictions"
+    note_number(args, _among(ratings, asked.users.ratings, asked.ids.num_items), *what)
     return ratings
 
 
@@ -172,11 +172,9 @@ def _ranked(args: argparse.Namespace, model: Model, asked: Queried, ratings: Rat
         raise UserError(f"no rating is of {relevant:g} stars", "--relevant", f"ratings are {scale}")
     known = (ratings.user >= 0) & (ratings.item >= 0)
     found = take(ratings, known)
-    note_number(args, ~known, "ratings of users or items that the model does not know are not ranked")
+    note_number(args, ~known, "rating", "of users or items that the model does not know: not ranked")
     conditioned = _among(found, asked.users.rated, number) & ~_among(found, asked.users.ratings, number)
-    note_number(
-        args, conditioned, "of the ratings are of pairs that the model conditions on: it ranks knowing them rated"
-    )
+    note_number(args, conditioned, "rating", "of pairs that the model conditions on: it ranks knowing them rated")
     to_rank = asked.users.ratings, found, asked.ids.num_users, number, args.top or TOP, relevant
     result = ranking.recommended(asked.scorer(), *to_rank)
     if not len(result.users):

@@ -20,6 +20,7 @@ from jaxcf.recommender import Model
 from jaxfit.cli import options
 from jaxfit.cli.command import note
 from jaxfit.cli.parser import Parser
+from jaxfit.wording import quantity
 
 if TYPE_CHECKING:
     from jaxcf.data.reading import PairTable, Table
@@ -89,7 +90,7 @@ def opened(args: argparse.Namespace) -> Model:
     table = read(args, model, args.new_items)
     extended = model.with_new_items(table.ratings, table.catalogue)
     unused = len(table.ratings.user) - (len(extended.known.ratings.user) - len(model.known.ratings.user))
-    note_number(args, unused, "ratings of --new-items are by users or of items that cannot use them: left out")
+    note_number(args, unused, "rating", "of --new-items by users or of items that cannot use ratings: left out")
     return extended
 
 
@@ -138,7 +139,7 @@ def new_users(
     warn_unknown(model, files, found, users=False)
     if not isinstance(found, reading.PairTable):
         ratings = relabel(model.taken(found.ratings), found.catalogue, catalogue)
-        note_number(args, ratings.item < 0, "ratings of items that were not in training are left out")
+        note_number(args, ratings.item < 0, "rating", "of items that were not in training: left out")
         ratings = take(ratings, ratings.item >= 0)
     users = KnownUsers(catalogue.num_users, ratings, rated_only=only)
     for table in tables:
@@ -161,7 +162,7 @@ def _of_known(args: argparse.Namespace, table: PairTable, catalogue: Catalogue) 
     """Return pairs as indices, without those whose user or item a catalogue lacks."""
     pairs = table.relabelled(catalogue)
     known = (pairs.user >= 0) & (pairs.item >= 0)
-    note_number(args, ~known, "pairs are of users or items that the model does not know: left out")
+    note_number(args, ~known, "pair", "of users or items that the model does not know: left out")
     return Pairs(pairs.user[known], pairs.item[known])
 
 
@@ -182,11 +183,11 @@ def note_unknown(args: argparse.Namespace, model: Model, item: np.ndarray, user:
     if user is not None:
         sides.insert(0, ("users", user, model.with_ratings.user))
     for side, index, trained in sides:
-        note_number(args, ~trained[index], f"pairs are of {side} without ratings in training: predicted without them")
+        note_number(args, ~trained[index], "pair", f"of {side} without ratings in training: predicted without them")
 
 
-def note_number(args: argparse.Namespace, which: np.ndarray | int, text: str) -> None:
-    """Print a count and a text as a note; nothing if the count is zero."""
+def note_number(args: argparse.Namespace, which: np.ndarray | int, noun: str, text: str) -> None:
+    """Print a count, of what, and a text as a note; nothing if the count is zero."""
     number = int(np.sum(which))
     if number:
-        note(args, f"{number:,} {text}")
+        note(args, f"{quantity(number, noun)} {text}")

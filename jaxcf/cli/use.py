@@ -77,7 +77,7 @@ def run_predict(args: argparse.Namespace) -> None:
     user, item = table.relabelled(asked.ids)
     note_unknown(args, model, item, None if args.known else user)
     if args.known:
-        note_number(args, user < 0, "pairs are of users without known ratings: predicted without them")
+        note_number(args, user < 0, "pair", "of users without known ratings: predicted without them")
     stars = model.stars(asked.predictor(False), user, item)
     users, items = table.users[table.pairs.user].tolist(), table.items[table.pairs.item].tolist()
     predicted = zip(users, items, stars.tolist(), strict=True)

@@ -93,8 +93,8 @@ def test_unknown_ids_are_predicted_from_the_rest_and_reported(trained, tmp_path,
     status, out, err = run(capsys, "predict", trained, "--pairs", tmp_path / "pairs.csv")
     assert status == 0
     assert len(out.splitlines()) == 3
-    assert "1 pairs are of users without ratings in training: predicted without them" in err
-    assert "1 pairs are of items without ratings in training: predicted without them" in err
+    assert "1 pair of users without ratings in training: predicted without them" in err
+    assert "1 pair of items without ratings in training: predicted without them" in err
 
 
 def test_recommend_prints_titles_for_known_and_new_users(files, trained, capsys):
@@ -121,7 +121,7 @@ def test_held_out_users_are_evaluated_from_their_known_ratings(files, trained, t
     )
     assert status == 0
     assert "2 ratings" in out
-    assert "1 ratings are of users without known ones" in err
+    assert "1 rating of users without known ones" in err
 
 
 def test_split_writes_files_that_train_reads(files, tmp_path, capsys):

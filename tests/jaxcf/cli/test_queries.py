@@ -181,9 +181,9 @@ def test_eval_reports_what_a_ranking_omits_and_conditions_on(files, models, tmp_
     for name in ("pmf", "crbm"):
         _, out, err = run(capsys, "eval", models / name, "--ratings", asked, "--top", "3")
         assert "all that they are not known to have rated with stars" in out
-        assert "2 ratings of users or items that the model does not know are not ranked" in err
-        assert f"{stars} of the ratings are known to the model" in err
-        assert (f"{rated} of the ratings are of pairs that the model conditions on" in err) == (name == "crbm")
+        assert "2 ratings of users or items that the model does not know: not ranked" in err
+        assert f"{stars} ratings known to the model" in err
+        assert (f"{rated} ratings of pairs that the model conditions on" in err) == (name == "crbm")
 
 
 def test_new_items_are_predicted_recommended_and_compared(files, models, tmp_path, capsys):
@@ -191,8 +191,8 @@ def test_new_items_are_predicted_recommended_and_compared(files, models, tmp_pat
     pairs = write(tmp_path / "pairs.csv", [("u5", "n1"), ("u5", "m1"), ("u5", "n3")], "user,item")
     status, out, err = run(capsys, "predict", models / "pmf", "--pairs", pairs, *new)
     assert status == 0
-    assert "2 ratings of --new-items are by users or of items that cannot use them" in err
-    assert "1 pairs are of items without ratings in training" in err
+    assert "2 ratings of --new-items by users or of items that cannot use ratings" in err
+    assert "1 pair of items without ratings in training" in err
     model = jaxcf.load(models / "pmf")
     table = reading.read([files / "new.csv"])
     extended = model.with_new_items(table.ratings, table.catalogue)
@@ -228,7 +228,7 @@ def test_new_users_may_have_rated_items_without_ratings(files, models, capsys):
     assert alone["cleo"] == found["cleo"]
     _, out, err = run(capsys, "predict", crbm, "--pairs", files / "asked.csv", "--known", files / "pairs.csv")
     assert len(out.splitlines()) == 3
-    assert "2 pairs are of users without known ratings" in err
+    assert "2 pairs of users without known ratings" in err
 
 
 def test_the_rated_items_of_training_can_be_replaced(files, models, capsys):

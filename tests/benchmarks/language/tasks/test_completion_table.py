@@ -46,8 +46,7 @@ def test_the_table_on_planted_questions(shared_place) -> None:
     place = shared_place("language-models")
     result, *_ = place.table("msr-completion")
     shares = {row["label"][0]: row["cells"]["accuracy"]["mean"] for row in result["rows"]}
-    for name in ("skip-gram", "vLBL", "ivLBL"):  # two passes over a little text move their vectors little
-        del shares[name]
+    del shares["skip-gram"]  # it sees no order of words, on which the planted ones depend, nor their frequencies
     assert all(share > 40 for share in shares.values()), "of five choices, chance is 20"
     assert 0 <= result["rows"][-1]["cells"]["weight"]["mean"] <= 1
     assert "Mirowski 2014" in (place.out / "msr-completion.planted.tiny.md").read_text()

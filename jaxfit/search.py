@@ -54,9 +54,11 @@ def parse(text: str) -> SearchOption:
         values = [part.strip() for part in given.split(";" if ";" in given else ",")]
         if "" in values:
             raise UserError(f"a value of {text!r} is empty", "--try", EXAMPLE)
-        distinct: dict[int | float | str, str] = {}  # the first text of each number
+        distinct: dict[int | float | str, str] = {}  # the text of each number; that of a whole one, if there is one
         for value in values:
-            distinct.setdefault(as_number(value), value)
+            number = as_number(value)
+            if number not in distinct or isinstance(number, int):
+                distinct[number] = value
         return SearchOption(option, tuple(distinct.values()))
     low, high = float(found[1]), float(found[2])
     if not -math.inf < low < high < math.inf:

@@ -33,8 +33,8 @@ from jaxfit.process import compiled  # noqa: E402
 
 # where pytest runs in the background of a script, it is ignored, and would be so by processes that tests start
 signal.signal(signal.SIGINT, signal.default_int_handler)
-fit.SAVING_SHARE = 1e-9  # best epochs are saved only in tests of it, as that takes a fifth of a short training's time
-compiled.MAX_TRAININGS = 40  # and `MOST_BYTES`: what trainings share is compiled less often
+fit.SAVING_SHARE = 1e-9  # best epochs are saved only in tests of that, as it takes a fifth of a short training's time
+compiled.MAX_TRAININGS = 40  # more than for users: what trainings share is compiled less often
 
 MOST_BYTES = 4 << 30  # of a worker, at the end of a test
 

@@ -87,8 +87,8 @@ def run_recommend(args: argparse.Namespace) -> None:
         raise UserError("no user is named", args.parser.prog, "give --user ID, --rated ITEMS or --users FILE")
     unknown = [found for found in answers.values() if found and not any(answer[1] for answer in found)]
     if unknown and model.record.implicit:
-        who = f"{quantity(len(unknown), 'user')} without a known positive"
-        note(args, f"{who}: all scores are 0, and items in the order of their ids")
+        who = f"{quantity(len(unknown), 'user')} whose scores are all 0"
+        note(args, f"{who}: the items are in the order of their ids")
     if args.json:
         measure = "score" if model.record.implicit else "stars"
         listed = {user: _listed(found, measure, titles) for user, found in answers.items()}

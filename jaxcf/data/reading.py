@@ -209,7 +209,7 @@ def _columns(
 ) -> Columns:
     files, columns = _as_list(paths), [*columns, *([COUNTS] if counts else [])]
     found = join(itertools.chain.from_iterable(_of_file(path, reading, columns, scale) for path in files))
-    if found.rated is not None and found.unrated is not None:
+    if found.rows and found.rated is not None and found.unrated is not None:
         name = COUNTS if counts else "ratings"
         do = f"give files that all have {name}" + (", or take the pairs of all: --columns USER,ITEM" if counts else "")
         what = f"there are no {name} here, but there are in {found.rated.locate(0)}"

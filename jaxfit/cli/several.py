@@ -152,7 +152,8 @@ def open_results(
         try:
             yield done
         except KeyboardInterrupt as stop:
-            saved = f" ({args.out}) - give the same command with --resume to go on"
+            pipe = "the data come from a pipe, so that --resume cannot go on"
+            saved = f" ({args.out}) - {pipe if _pipe(args) else 'give the same command with --resume to go on'}"
             raise Stopped(stop, saved if args.out else " - nothing is kept without --out DIR") from None
         finally:
             if not done and not any(folder.exists() for folder in folders):
@@ -168,7 +169,8 @@ def _earlier(
                 raise FolderTaken("it exists already", folder, "choose another --out")
         return []
     if not args.resuming:
-        what, do = f"{path.stem} are there already", "add --resume to go on with them, or choose another --out"
+        do = "choose another --out" if _pipe(args) else "add --resume to go on with them, or choose another --out"
+        what = f"{path.stem} are there already"
         raise FolderTaken(what, path.parent, do)
     try:
         stored = json_text.read(path)
@@ -192,7 +194,7 @@ def _earlier(
         what = f"{path.stem} there were begun with other options{json_text.difference(stored['options'], known)}"
         raise UserError(what, path.parent, "choose another --out")
     if done and (pipe := _pipe(args)):
-        what = f"{path.stem} cannot be gone on with by data of a pipe, which may be others"
+        what = f"{path.stem} there cannot be resumed, as the data come from a pipe and may have changed"
         raise UserError(what, pipe, "give files, and choose another --out")
     return done
 

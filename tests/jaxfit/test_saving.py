@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import time
 from types import SimpleNamespace
 
@@ -130,11 +131,15 @@ def test_a_training_that_ends_early_saves_nothing_that_takes_long(tmp_path, monk
     assert saved == []
 
 
+@pytest.mark.parametrize(("share", "saves"), [(0.05, 0), (math.inf, 2)])  # as for users, and each best epoch
 @pytest.mark.parametrize(("changes", "kept"), [({"anneal": True}, 0), ({"anneal": False, "patience": 9}, 1)])
-def test_a_quick_training_saves_only_what_more_epochs_need(changes, kept, tmp_path, monkeypatch):
-    monkeypatch.setattr(fit, "SAVING_SHARE", 0.05)  # as for users
+def test_a_quick_training_saves_only_what_more_epochs_need(changes, kept, share, saves, tmp_path, monkeypatch):
+    monkeypatch.setattr(fit, "SAVING_SHARE", share)
+    saved, save = [], checkpoint.save
+    monkeypatch.setattr(checkpoint, "save", lambda *given: (saved.append(given), save(*given)))
     whole = train(directory=tmp_path, **changes)
-    assert len(checkpoint.every(tmp_path)) == kept
+    assert len(saved) >= saves + kept
+    assert len(checkpoint.every(tmp_path)) >= kept
     again = train(directory=tmp_path, resume=True, **changes)
     np.testing.assert_array_equal(whole.params.T, again.params.T)
 

@@ -156,9 +156,9 @@ TABLE = Table(
     "A sentence's score is its log-probability, in which a word that the vocabulary lacks has an equal share of that "
     "of all words that it leaves out. Perplexity is of other novels than those of the training, each sentence by "
     f"itself. The LBL is trained so, too, with a context of 10 words, by importance sampling with {NOISE} words that a "
-    "minibatch shares; its decay was chosen by validation on their first four million words. Skip-gram predicts all "
-    "other words of a sentence from that in the gap, and has no probability of it. Combinations add these scores, "
-    "for each half of the questions with the weight that is best on the other half; the published one is of skip-gram "
-    "and recurrent networks. ± is of questions.",
+    "minibatch shares; its decay was chosen by validation on the first four million words of the novels. Skip-gram "
+    "predicts all other words of a sentence from that in the gap, and has no probability of it. Combinations add these "
+    "scores, for each half of the questions with the weight that is best on the other half; the published one is of "
+    "skip-gram and recurrent networks. ± is of questions.",
     claims, published="Mirowski 2014, table of Mikolov et al. 2013", kept=True,
 )  # fmt: skip

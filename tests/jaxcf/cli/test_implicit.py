@@ -155,7 +155,7 @@ def odd(answers):
 
 
 def test_a_user_without_a_positive_is_told_that_all_scores_are_equal(models, capsys):
-    said = "1 user without a known positive: all scores are 0, and items in the order of their ids"
+    said = "1 user whose scores are all 0: the items are in the order of their ids"
     for rated, expected in (("i1:0", True), ("i1:1", False)):
         status, _, err = run(capsys, "recommend", models / "pairs", "--rated", rated)
         assert status == 0

@@ -69,7 +69,7 @@ def test_trials_of_standard_input_are_not_gone_on_with_as_its_text_may_be_anothe
 
     assert search("--trials", "1") == 0
     assert search("--trials", "2", "--resume") == 2
-    assert "trials cannot be gone on with by data of a pipe, which may be others (-) - give files" in (
+    assert "trials there cannot be resumed, as the data come from a pipe and may have changed (-) - give files" in (
         capsys.readouterr().err
     )
 

@@ -208,6 +208,7 @@ def test_models_of_different_words_cannot_be_mixed(place, call, complaint, tmp_p
 def test_a_full_disk_loses_nothing_and_training_resumes(place, capsys, monkeypatch, tmp_path):
     files = [argument for name in ("train", "valid") for argument in (f"--{name}", str(place / f"{name}.txt"))]
     command = ["train", "lbl", *files, "--min-count", "2", *SMALL, "--out", str(tmp_path / "lbl")]
+    command += ["--checkpoint-minutes", "0"]
     sync = atomic._sync
 
     def full(path):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jaxcf.data.ratings import Dataset, Ratings, RatingScale, digest, take
+from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale, digest, take
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 
@@ -28,7 +28,9 @@ class FromRatings:
 COUNTS = "give counts of at least 0"
 
 
-def positives(ratings: Ratings, least: float | None, advice: str = COUNTS) -> Ratings:
+def positives(
+    ratings: Ratings, least: float | None, advice: str = COUNTS, catalogue: Catalogue | None = None
+) -> Ratings:
     """Return the positives among ratings, with their counts as stars.
 
     Args:
@@ -36,6 +38,7 @@ def positives(ratings: Ratings, least: float | None, advice: str = COUNTS) -> Ra
         least: minimum stars of a rating that is a positive, with a count of 1; None: the values are counts, and those
             of 0 are not positives.
         advice: what to do about a negative count.
+        catalogue: by which the message about it names user and item.
 
     Raises:
         UserError: a count is negative.
@@ -44,7 +47,12 @@ def positives(ratings: Ratings, least: float | None, advice: str = COUNTS) -> Ra
         found = take(ratings, ratings.stars >= least)
         return found._replace(stars=np.ones_like(found.stars))
     if np.any(ratings.stars < 0):
-        raise UserError(f"{ratings.stars.min():g} is not a count", do=advice)
+        lowest = int(np.argmin(ratings.stars))
+        user, item = ratings.user[lowest], ratings.item[lowest]
+        where = None
+        if catalogue is not None and min(user, item) >= 0:
+            where = f"of user {catalogue.users[user]} and item {catalogue.items[item]}"
+        raise UserError(f"{ratings.stars[lowest]:g} is not a count", where, advice)
     return take(ratings, ratings.stars > 0)
 
 
@@ -55,11 +63,11 @@ def of_dataset(data: Dataset, least: float | None) -> Dataset:
         UserError: as `positives`; no training rating is a positive.
     """
     advice = f"{COUNTS}, or say from which value on ratings are positives: --positive N"
-    train, valid = positives(data.train, least, advice), positives(data.valid, least, advice)
+    train, valid = (positives(part, least, advice, data.catalogue) for part in (data.train, data.valid))
     if len(train.user) == 0:
         what = "no training rating is a positive"
         raise UserError(what, data.name, "lower --positive" if least is not None else "give counts above 0")
-    test = None if data.test is None else positives(data.test, least, advice)
+    test = None if data.test is None else positives(data.test, least, advice, data.catalogue)
     counts = RatingScale(float(train.stars.min()), float(train.stars.max()), 0.0)
     catalogue = replace(data.catalogue, scale=counts)
     sha256 = digest(train, valid, catalogue)

@@ -24,8 +24,11 @@ def test_values_are_counts_or_stars_from_which_on_there_is_a_positive():
     assert (found.user.tolist(), found.stars.tolist()) == ([0, 1], [1, 1])
     with pytest.raises(UserError, match=r"-1 is not a count - give counts of at least 0$"):
         positives(ratings(5, -1), None)
-    data = reading.Dataset("d", ratings(5), ratings(5, -1), None, None, "", "")
-    with pytest.raises(UserError, match=r"-1 is not a count - .*, or say from which value on .* --positive N"):
+    ids = np.array(["a", "b"])
+    catalogue = reading.Catalogue(ids, np.char.upper(ids), reading.RatingScale(-1, 5, 1))
+    data = reading.Dataset("d", ratings(5), ratings(5, -1), None, catalogue, "", "")
+    said = r"-1 is not a count \(of user b and item B\) - .*, or say from which value on .* --positive N"
+    with pytest.raises(UserError, match=said):
         of_dataset(data, None)
 
 

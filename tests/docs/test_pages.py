@@ -143,6 +143,12 @@ def test_links_lead_to_files_and_headings(page):
             assert heading in known, target
 
 
+def test_tables_begin_after_a_blank_line():
+    for page in [*DOCS.glob("*.md"), *(ROOT / "benchmarks" / "results").glob("*.md"), ROOT / "README.md"]:
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)  # without code
+        assert not re.findall(r"^[^|\n].*\n\|.*", text, re.MULTILINE), page.name
+
+
 @pytest.mark.extended
 def test_the_site_is_built_without_warnings(tmp_path):
     pytest.importorskip("mkdocs", reason="MkDocs is not installed: pip install -e '.[docs]'")

@@ -67,8 +67,9 @@ def draw(source: Source, word: Array, key: Array, config: Any) -> Drawn:
     else:
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, source.number.reshape(-1))
         words = noise.draw(source.noise, keys[:, None], place[None]).reshape(*word.shape, -1)
-    words = jnp.broadcast_to(words, (*word.shape, config.num_noise))
-    return Drawn(words, source.noise.log_p[words], source.noise.log_p[word])
+    shape = (*word.shape, config.num_noise)
+    log_p = jnp.broadcast_to(source.noise.log_p[words], shape)  # of shared noise, each word is looked up once
+    return Drawn(jnp.broadcast_to(words, shape), log_p, source.noise.log_p[word])
 
 
 def row_ids(word: Array, drawn: Drawn, config: Any) -> Array:

@@ -87,8 +87,8 @@ def solve_in_parts(solution: Callable[..., Array], sides: Sequence[Side], rows: 
     def solve(part: Side) -> Array:
         return jax.block_until_ready(solution(part, rows, *arguments))
 
-    if len(sides) == 1:
-        found = [solution(sides[0], rows, *arguments)]
+    if len(sides) == 1 or isinstance(rows, jax.core.Tracer):  # in a compiled sweep, XLA runs the parts
+        found = [solution(side, rows, *arguments) for side in sides]
     else:
         with ThreadPoolExecutor(len(sides)) as threads:
             found = list(threads.map(solve, sides))

@@ -128,6 +128,15 @@ def test_the_number_of_cores_changes_nothing(monkeypatch):
     np.testing.assert_array_equal(found[0], found[2])
 
 
+def test_a_sweep_in_parts_can_be_compiled(monkeypatch):
+    monkeypatch.setattr(tiles, "CHUNK_TILES", 2)
+    monkeypatch.setattr(tiles, "cores", lambda: 2)
+    data = wmf.make_data(positives(table()), CONFIG, wmf.make_sides)
+    compiled = jax.jit(lambda params, data: wmf.sweep(params, data, CONFIG, wmf.improve))(PARAMS, data)
+    for found, expected in zip(compiled, wmf.sweep(PARAMS, data, CONFIG, wmf.improve), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_new_users_are_solved_for():
     r = table()
     scores = wmf.fold_in(PARAMS, CONFIG, KnownUsers(2, positives(r[[0, 3]])), {})(np.int32([1, 0, -1]))

@@ -168,7 +168,8 @@ def batch_loss(
 def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Params:
     """Compute ½|row|², summed over the uses of a row: prior `per-rating`. A rating uses Y_i, V_j, b_i, c_j, as in PMF.
 
-    An update for a user uses W_j once for each item j that they have rated, however many ratings are in the update.
+    An update for a user uses W_j once for each item j of the rated set, however many ratings are in the update; a user
+    without ratings has none.
     """
     given = rows_of(params)
     rows, real = rows_of_ratings(given, jnp.zeros_like(given.Y), batch, config)  # U_i is Y_i alone
@@ -176,7 +177,9 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
     of_rating = pmf.penalty(Gathered(rows), batch, used, config)
     assert batch.rated is not None
     owner, item, _ = batch.rated
-    conditioned = jnp.where(item < config.num_items, weight.at[owner].get(mode="clip"), 0.0)
+    number = jax.ops.segment_sum(real.astype(jnp.int32), batch.known.owner, len(weight), indices_are_sorted=True)
+    of_user = jnp.where(number > 0, weight, 0.0)
+    conditioned = jnp.where(item < config.num_items, of_user.at[owner].get(mode="clip"), 0.0)
     of_W = 0.5 * jnp.sum(conditioned * jnp.sum(jnp.square(given.W), axis=1))
     return Params(of_rating.U, of_rating.V, of_W, of_rating.b, of_rating.c)
 

@@ -20,8 +20,8 @@ class Text(NamedTuple):
             share a compiled program; for a memory-mapped text, only the events.
         events: int32 scalar, the number of events; an array, since a static number would compile for each length.
         eos: int32 scalar, the id of the line end.
-        before: int32 scalar, the id at all places before a context's last line end, if contexts do not run on across
-            line ends: `<eos>`, or `NO_WORD`.
+        before: int32 scalar, the id at all places before the line end that precedes the text and, if contexts do not
+            run on across line ends, before a context's last one: `<eos>`, or `NO_WORD`.
         topics: float32 [capacity, K], the mixture of topics before each event, for models with topics.
     """
 
@@ -72,8 +72,7 @@ def gather_contexts(
     """Gather contexts w_1..w_c, int32 [B, c], oldest word first, and the words that follow them, int32 [B].
 
     Args:
-        text: the events; contexts of the first ones are filled with line ends, or unless `across_lines` with one line
-            end and, before it, `text.before`.
+        text: the events; contexts of the first ones are filled with one line end and, before it, `text.before`.
         index: int32 [B], positions of events in the text.
         context_size: c.
         across_lines: whether contexts continue across line ends, as in the thesis; otherwise all places before a
@@ -81,6 +80,7 @@ def gather_contexts(
     """
     place = index[:, None] + jnp.arange(-context_size, 0)[None, :]
     contexts = jnp.where(place < 0, text.eos, text.words[jnp.maximum(place, 0)])
+    contexts = jnp.where(place < -1, text.before, contexts)
     if not across_lines:
         ended = jax.lax.cummax((contexts == text.eos).astype(jnp.int8), axis=1, reverse=True)
         earlier = jnp.pad(ended[:, 1:], ((0, 0), (0, 1)))  # than a line end of the context

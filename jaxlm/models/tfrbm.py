@@ -26,7 +26,7 @@ from jaxlm import context_model
 from jaxlm.capabilities import CarriesState, Embeds, PredictsWords
 from jaxlm.context_model import PERPLEXITY, Batch, Targets, num_examples, texts
 from jaxlm.contract import BySGD, LanguageModel
-from jaxlm.data.contexts import Text, gather_contexts, text_of
+from jaxlm.data.contexts import Text, gather_contexts, text_of, without_history
 from jaxlm.models import frbm
 
 if TYPE_CHECKING:
@@ -195,10 +195,16 @@ def _advanced(params: Params, state: State, word: Array, fresh: Array) -> tuple[
     return State(context, a), frbm.log_prob_of(params, a)
 
 
+def _text(config: Config, ids: np.ndarray, eos: int) -> Text:
+    """Return a text to score; where training ran on across lines, contexts have no words before its beginning."""
+    text = text_of(ids, eos)
+    return without_history(text) if config.across_lines else text
+
+
 def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
     """Score a text in one online pass: float64 [events], nats."""
     config, eos = model.config, model.vocabulary.eos
-    text, found, p = text_of(ids, eos), [], start(config)
+    text, found, p = _text(config, ids, eos), [], start(config)
     across = config.across_lines and not fresh_lines
     for begin in range(0, len(ids), EVENTS):
         index = jnp.minimum(jnp.arange(begin, begin + EVENTS), max(0, len(ids) - 1))
@@ -214,7 +220,7 @@ def begin(model: Model, history: np.ndarray) -> tuple[State, np.ndarray]:
     config, eos = model.config, model.vocabulary.eos
     ids = np.append(history, eos).astype(np.int32)  # the last word is not read
     index = jnp.minimum(jnp.arange(capacity_step(len(ids))), len(history))  # compiled for few lengths
-    context, word = gather_contexts(text_of(ids, eos), index, config.context_size, config.across_lines)
+    context, word = gather_contexts(_text(config, ids, eos), index, config.context_size, config.across_lines)
     first = (context[:, -1] == eos) & (not config.across_lines)
     state, log_p = _begun(model.params, start(config), Batch(context, word), first, len(history))
     return state, np.asarray(log_p)

@@ -15,6 +15,7 @@ from jaxfit.program import Carried
 from jaxfit.validation import Validation
 from jaxlm.cli.main import main
 from jaxlm.context_model import Batch, examples, texts
+from jaxlm.data.contexts import NO_WORD, gather_contexts, text_of, without_history
 from jaxlm.models import frbm, tfrbm
 
 N_W, D, C, N_H, EOS = 7, 3, 2, 4, 0
@@ -35,15 +36,19 @@ def random_ids(number, seed=1):
     return np.random.default_rng(seed).integers(0, N_W, number).astype(np.int32)
 
 
-def by_loop(params, ids, across_lines=True):
-    """Eq. 3.14 and 3.5 event by event: -log P of each, and p after each; lines begin afresh, or text runs on."""
+def by_loop(params, ids, across_lines=True, alone=False):
+    """Eq. 3.14 and 3.5 event by event: -log P of each, and p after each; lines begin afresh, or text runs on.
+
+    If `alone`, there are no words before the line end that comes before the text, or before each line.
+    """
     p = SimpleNamespace(**{name: np.asarray(x, np.float64) for name, x in params._asdict().items()})
-    contexts, words = (np.asarray(x) for x in examples(ids, C, EOS, across_lines))
+    text = without_history(text_of(ids, EOS)) if alone else text_of(ids, EOS)
+    contexts, words = (np.asarray(x) for x in gather_contexts(text, jnp.arange(len(ids)), C, across_lines))
     before, nats, after = np.zeros(N_H), [], []
     for number, (context, word) in enumerate(zip(contexts, words, strict=True)):
         if not across_lines and (number == 0 or ids[number - 1] == EOS):
             before = np.zeros(N_H)
-        a = p.b_h + p.A @ before + sum(p.R[w] @ p.W[i] for i, w in enumerate(context))
+        a = p.b_h + p.A @ before + sum(p.R[w] @ p.W[i] for i, w in enumerate(context) if w != NO_WORD)
         log_weights = p.b_v + np.logaddexp(0, a[None] + p.R @ p.W[-1]).sum(axis=1)
         nats.append(-log_softmax(log_weights)[word])
         before = expit(a + p.R[word] @ p.W[-1])
@@ -59,7 +64,7 @@ def model(params, cfg=None):
 def test_online_pass_equals_a_loop_over_the_events(across_lines, fresh_lines, monkeypatch):
     monkeypatch.setattr(tfrbm, "EVENTS", 16)  # several calls
     params, ids = random_params(), random_ids(53)
-    expected, _ = by_loop(params, ids, across_lines and not fresh_lines)
+    expected, _ = by_loop(params, ids, across_lines and not fresh_lines, alone=across_lines)
     of = model(params, config(across_lines=across_lines))
     found = tfrbm.event_log_probs(of, ids, fresh_lines)
     np.testing.assert_allclose(found, -expected, rtol=2e-5)
@@ -80,7 +85,10 @@ def test_next_word_given_a_line_is_what_the_online_pass_gives_it():
 def test_a_history_of_several_lines_is_read_as_a_text_is(across_lines):
     params, ids = random_params(), random_ids(24)
     assert np.count_nonzero(ids[:-1] == EOS) > 1
-    of, (nats, _) = model(params, config(across_lines=across_lines)), by_loop(params, ids, across_lines)
+    of, (nats, _) = (
+        model(params, config(across_lines=across_lines)),
+        by_loop(params, ids, across_lines, alone=across_lines),
+    )
     found = [tfrbm.log_prob(of, ids[:number])[word] for number, word in enumerate(ids)]
     np.testing.assert_allclose(found, -nats, rtol=2e-5)
 

@@ -53,7 +53,9 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None, stream: bool = Fa
 
 
 def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None:
-    """Raise UserError where a recipe does not fit data of `size` examples: its minibatch, its decay, its steps."""
+    """Raise UserError where a recipe does not fit data of `size` examples, or where there are none."""
+    if size == 0:
+        raise UserError("there are no examples", "training data", "give some")
     if recipe.batch_size > max(size, MAX_PADDED_BATCH):
         what = f"a minibatch of {recipe.batch_size:,} examples, and there are {size:,} in all"
         raise UserError(what, "--batch-size", f"give at most {max(size, MAX_PADDED_BATCH):,}")

@@ -41,7 +41,7 @@ def permuted(key: jax.Array, n: jax.typing.ArrayLike, place: jax.Array) -> jax.A
     """Return the elements at some positions of a pseudo-random permutation of 0 … n-1: uint32[k] -> int32[k].
 
     Positions past the end give the last element. The same key and n give the same permutation on every device and
-    platform (integer arithmetic only).
+    platform (integer arithmetic only). Of fewer than about ten elements, not all orders are equally probable.
     """
     n, number = jnp.asarray(n, jnp.uint32), len(place)
     bits = jnp.maximum(2, 32 - lax.clz(n - 1))

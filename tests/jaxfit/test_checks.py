@@ -11,6 +11,7 @@ from jaxfit.devices import sharding
 from jaxfit.errors import UserError
 from jaxfit.program import Decay
 from jaxfit.recipe import Recipe
+from jaxfit.validation import Validation
 
 RECIPE = Recipe(optimizer="sgd", batch_size=1, epochs=1, rate={"*": 1e-2}, decay={"*": 0.0})
 
@@ -22,6 +23,15 @@ def test_devices_that_do_not_divide_a_minibatch_are_refused_with_a_remedy_for_a_
     assert str(error.value).endswith(
         " - take devices whose number divides it, or (not with --resume) a multiple of 3 as --batch-size"
     )
+
+
+def test_data_without_examples_are_refused():
+    program, params = toy.program(True), toy.init(jax.random.key(0))
+    with pytest.raises(UserError, match=r"there are no examples \(training data\)"):
+        check_size(program, RECIPE, params, 0)
+    nothing = jax.tree.map(lambda x: x[:0], toy.data(jax.random.key(0)))
+    with pytest.raises(UserError, match=r"there is nothing to score \(validation data\)"):
+        Validation(program, nothing, None)
 
 
 @pytest.mark.parametrize(("size", "shrink", "fits"), [(9, 0.49, True), (9, 0.51, False), (5000, 0.1, False)])

@@ -200,6 +200,6 @@ def _corpus(documents: Documents, validated: bool) -> DocumentCorpus:
         validated: whether some are for validation.
     """
     none = documents.take([])
-    training, valid = split_validation(documents) if validated else (documents, none)
+    training, valid = map(documents.take, split_validation(documents)) if validated else (documents, none)
     words = _columns(documents.counts.shape[1])
     return DocumentCorpus("X", training, valid, none, words, content_sha256(training, valid, words), "X")

@@ -170,19 +170,19 @@ def run_retrieve(args: argparse.Namespace) -> None:
         print_answer(args, model.name, {
             "files": args.files, "database": names, "queries": len(found.precision), "left_out": left_out,
             "documents": len(database), "unknown": {"queries": unknown, "documents": unranked},
-            "by_chance": found.by_chance, "recall": found.recalls, "precision": found.mean.tolist(),
+            "by_chance": found.by_chance.tolist(), "recall": found.recalls, "precision": found.mean.tolist(),
             "intervals": intervals,
         })  # fmt: skip
         return
-    print(
-        f"{len(found.precision):,} queries, {len(database):,} documents; in no order: precision {found.by_chance:.3f}"
-    )
+    print(f"{len(found.precision):,} queries, {len(database):,} documents")
     if left_out:
         print(f"left out: {left_out:,} queries without a label of the database")
     print(f"unknown words, left out: {unknown:,} of queries, {unranked:,} of documents")
-    print("recall   precision (95 % by bootstrap over queries)")
-    for recall, precision, (low, high) in zip(found.recalls, found.mean, intervals, strict=True):
-        print(f"{recall:<7g}  {precision:.3f} ({low:.3f} to {high:.3f})")
+    print("recall   precision (95 % by bootstrap over queries)  in random order")
+    for recall, precision, (low, high), random in zip(
+        found.recalls, found.mean, intervals, found.by_chance, strict=True
+    ):
+        print(f"{recall:<7g}  {precision:.3f} ({low:.3f} to {high:.3f})                    {random:.3f}")
 
 
 def _advice_on_labels(model: Model) -> str:

@@ -28,12 +28,12 @@ class Retrieval(NamedTuple):
     Attributes:
         recalls: levels of recall, [R].
         precision: float64 [queries, R], of those queries that have a label of the database.
-        by_chance: the mean precision, for the same queries, of documents in random order.
+        by_chance: float64 [R], the expected mean precision, for the same queries, of documents in random order.
     """
 
     recalls: tuple[float, ...]
     precision: NDArray[np.float64]
-    by_chance: float
+    by_chance: NDArray[np.float64]
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -70,7 +70,8 @@ def retrieve(
     chosen = [i for i, each in enumerate(known) if each]
     needed = {label: np.ceil(np.asarray(recalls) * len(own) - 1e-9).astype(np.int64).clip(min=1)
               for label, own in owners.items()}  # fmt: skip
-    precision, chance = np.zeros((len(chosen), len(recalls))), np.zeros(len(chosen))
+    chance = {label: _by_chance(len(found), len(own), needed[label]) for label, own in owners.items()}
+    precision, random = np.zeros((2, len(chosen), len(recalls)))
     size = max(1, NUMBERS // max(1, len(found)))
     for first in range(0, len(chosen), size):
         block = chosen[first : first + size]
@@ -80,8 +81,33 @@ def retrieve(
         for row, query in enumerate(block):
             each = [needed[label] / np.sort(rank[row, owners[label]])[needed[label] - 1] for label in known[query]]
             precision[first + row] = np.mean(each, axis=0)
-            chance[first + row] = np.mean([len(owners[label]) for label in known[query]]) / len(found)
-    return Retrieval(tuple(recalls), precision, float(chance.mean()) if len(chosen) else float("nan"))
+            random[first + row] = np.mean([chance[label] for label in known[query]], axis=0)
+    by_chance = random.mean(axis=0) if len(chosen) else np.full(len(recalls), np.nan)
+    return Retrieval(tuple(recalls), precision, by_chance)
+
+
+def _by_chance(size: int, own: int, needed: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the expected precision where documents are in random order, at the ranks of some with a label: [R].
+
+    The k-th of the K with the label, of N, is at rank r with probability C(r-1, k-1) C(N-r, K-k) / C(N, K), and the
+    precision there is k / r. At low levels of recall its mean is above K / N, as some ranks are low by chance.
+
+    Args:
+        size: N.
+        own: K.
+        needed: k, [R].
+    """
+    rank, k = np.arange(1, size + 1), needed[:, None]
+    log_p = _log_choose(rank - 1, k - 1) + _log_choose(size - rank, own - k) - _log_choose(size, own)
+    return np.sum(np.exp(log_p) * k / rank, axis=1)
+
+
+def _log_choose(n: ArrayLike, k: ArrayLike) -> NDArray[np.float64]:
+    """Return log C(n, k), -inf where k is above n."""
+    from scipy.special import gammaln  # here, as it takes a while, and most commands do without it
+
+    n, k = np.asarray(n), np.asarray(k)
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(np.maximum(n - k + 1, 0))
 
 
 def _owners(labels: Labels) -> dict[str, NDArray[np.int64]]:

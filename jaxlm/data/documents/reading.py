@@ -25,7 +25,7 @@ class DocumentFiles(NamedTuple):
     """A data set of documents as a command reads it."""
 
     corpus: DocumentCorpus
-    unknown: dict[str, int]  # number of words outside the vocabulary in "train", "valid" and "test"
+    unknown: dict[str, int]  # number of words outside the vocabulary in "train", "valid" and "test"; see `encode`
     notes: list[str]  # messages for the user
 
 
@@ -79,23 +79,25 @@ def from_files(
     else:
         left_out = () if stop_words is None else read_words(stop_words)
         words = _of_text(bags["train"], given, size, min_count, set(left_out))
-    parts, unknown, strict = {}, {}, vocabulary is not None
+    parts, others, strict = {}, {}, vocabulary is not None
     for name in files:
         found = bags.get(name)
-        parts[name], unknown[name] = _empty(words) if found is None else in_vocabulary(found, words, reading, strict)
+        parts[name], others[name] = _empty(words) if found is None else in_vocabulary(found, words, reading, strict)
     if not parts["train"].num_words:
         raise UserError("no word of the training documents is in the vocabulary", train[0], "check --vocab")
     if valid and not parts["valid"].num_words:
         raise UserError("no word of the validation documents is in the vocabulary", valid[0], "give other documents")
-    notes = [*notes, _describe(parts["train"], words, unknown["train"], reading)]
+    notes = [*notes, _describe(parts["train"], words, others["train"].sum(), reading)]
     if carve and not valid:
-        parts["train"], parts["valid"] = split_validation(parts["train"])
+        rest, chosen = split_validation(parts["train"])
+        parts["train"], parts["valid"] = parts["train"].take(rest), parts["train"].take(chosen)
+        others["train"], others["valid"] = others["train"][rest], others["train"][chosen]
         notes.append(f"no --valid: {len(parts['valid']):,} training documents, drawn at random, are for validation")
     words = replace(words, counts=np.asarray(parts["train"].counts.sum(axis=0, dtype=np.int64)))
     digest = content_sha256(parts["train"], parts["valid"], words)
     name = "standard input" if train[0] == "-" else Path(train[0]).name
     corpus = DocumentCorpus(name, **parts, vocabulary=words, sha256=digest, note=", ".join(train), reading=reading)
-    return DocumentFiles(corpus, unknown, notes)
+    return DocumentFiles(corpus, {name: int(number.sum()) for name, number in others.items()}, notes)
 
 
 def _check(reading: DocumentReading, size: int | None, min_count: int | None, stop_words: str | None) -> None:
@@ -115,16 +117,17 @@ def encode(files: Sequence[str], vocabulary: Vocabulary, reading: DocumentReadin
     """Read documents in the vocabulary of a trained model, as its training documents were read.
 
     Returns:
-        The documents, and the number of their words outside the vocabulary.
+        The documents, and the number of their words outside the vocabulary; with `log_counts`, the sum of log(1 + n) as
+        of other words.
 
     Raises:
         UserError: as `parsing.read`; no word is in the vocabulary.
     """
-    documents, unknown = in_vocabulary(read(files, reading), vocabulary, reading)
+    documents, others = in_vocabulary(read(files, reading), vocabulary, reading)
     if not documents.num_words:
         what = "no word of the documents is in the model's vocabulary"
         raise UserError(what, files[0], f"the model reads documents as {reading.format}")
-    return documents, unknown
+    return documents, int(others.sum())
 
 
 def _of_numbers(bags: Bags, given: list[str] | None, reading: DocumentReading) -> Vocabulary:
@@ -165,8 +168,8 @@ def _of_text(
 
 def in_vocabulary(
     bags: Bags, vocabulary: Vocabulary, reading: DocumentReading, strict: bool = False
-) -> tuple[Documents, int]:
-    """Return documents as counts of the words of a vocabulary, and the number of their other words.
+) -> tuple[Documents, NDArray[np.int64]]:
+    """Return documents as counts of the words of a vocabulary, and the number of other words of each, [documents].
 
     Args:
         strict: whether numbers past the vocabulary's end are errors.
@@ -191,29 +194,32 @@ def in_vocabulary(
     known = word >= 0
     times = np.rint(np.log1p(table.data)).astype(np.int32) if reading.log_counts else table.data
     counts = counted(document[known], word[known], (table.shape[0], len(vocabulary)), times[known])
-    return Documents(counts, bags.labels), int(table.data[~known].sum(dtype=np.int64))
+    others = np.bincount(document[~known], times[~known], minlength=table.shape[0]).astype(np.int64)
+    return Documents(counts, bags.labels), others
 
 
-def _empty(vocabulary: Vocabulary) -> tuple[Documents, int]:
+def _empty(vocabulary: Vocabulary) -> tuple[Documents, NDArray[np.int64]]:
     nothing: NDArray[np.int64] = np.zeros(0, np.int64)
-    return Documents(counted(nothing, nothing, (0, len(vocabulary))), ()), 0
+    return Documents(counted(nothing, nothing, (0, len(vocabulary))), ()), nothing
 
 
-def split_validation(documents: Documents, part: int = PART) -> tuple[Documents, Documents]:
+def split_validation(documents: Documents, part: int = PART) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Take validation documents from training documents: one in `part` of those with words (at least one), at random.
 
+    Returns:
+        The numbers of the documents that are left, and of those for validation.
+
     Raises:
-        UserError: there is a single document with words.
+        UserError: there are fewer than two documents with words.
     """
     usable = np.flatnonzero(documents.lengths)
+    if len(usable) < 2:
+        what = "the training documents with words are too few to take validation from"
+        raise UserError(what, do="give --valid FILE")
     drawn = np.random.default_rng(0).permutation(len(usable))[: max(1, len(usable) // part)]
     chosen = np.zeros(len(documents), np.bool_)
     chosen[usable[drawn]] = True
-    train, valid = documents.take(np.flatnonzero(~chosen)), documents.take(np.flatnonzero(chosen))
-    if not (train.num_words and valid.num_words):
-        what = "the training documents with words are too few to take validation from"
-        raise UserError(what, do="give --valid FILE")
-    return train, valid
+    return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
 def _describe(documents: Documents, vocabulary: Vocabulary, unknown: int, reading: DocumentReading) -> str:

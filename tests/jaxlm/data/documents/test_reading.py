@@ -107,7 +107,7 @@ def test_documents_given_to_a_model_are_read_as_its_training_documents(tmp_path)
     corpus = read(tmp_path, "1 0:3 2:1\n2 1:1\n", vocabulary=names, reading=DocumentReading(log_counts=True)).corpus
     documents, unknown = encode([write(tmp_path, "t", "4 2:5 7:2\n9 7:1\n")], corpus.vocabulary, corpus.reading)
     assert dense(documents) == [[0, 0, 2], [0, 0, 0]]
-    assert unknown == 3
+    assert unknown == 2, "by log(1 + n), as the others"
     with pytest.raises(UserError, match="no word of the documents is in the model's vocabulary"):
         encode([write(tmp_path, "t", "9 7:1\n")], corpus.vocabulary, corpus.reading)
 
@@ -122,6 +122,11 @@ def test_validation_is_drawn_from_training_documents_if_none_is_given(tmp_path):
     assert "5 training documents, drawn at random" in found.notes[-1]
     with pytest.raises(UserError, match="too few"):
         split_validation(corpus.train.take([0]))
+
+
+def test_unknown_words_of_documents_drawn_for_validation_are_counted_there(tmp_path):
+    lines = [f"a b once{number}\n" for number in range(40)]
+    assert read(tmp_path, "".join(lines), carve=True).unknown == {"train": 38, "valid": 2, "test": 0}
 
 
 @pytest.mark.parametrize("blank", range(10))

@@ -17,7 +17,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("--plot", metavar="FILE", help=f"draw the learning curve: .{', .'.join(FORMATS)}")
 
 
-def draw(history: Sequence[Mapping[str, Any]], title: str, out: Path | str, where: object) -> None:
+def draw(history: Sequence[Mapping[str, Any]], title: str, out: Path | str, where: object, last: bool = False) -> None:
     """Draw how metrics went from epoch to epoch, and the best epoch on validation.
 
     Args:
@@ -25,6 +25,7 @@ def draw(history: Sequence[Mapping[str, Any]], title: str, out: Path | str, wher
         title: of the figure.
         out: the file; its suffix says in which format.
         where: the model's folder, for messages.
+        last: whether the model is that of the last epoch; then the best one is not marked.
 
     Raises:
         UserError: There is nothing to draw, no such format, or no matplotlib.
@@ -51,7 +52,8 @@ def draw(history: Sequence[Mapping[str, Any]], title: str, out: Path | str, wher
     shown = [_shown(line) for line in history]
     for name in shown[-1]:
         axes.plot(epochs, [values.get(name, math.nan) for values in shown], marker="o", markersize=3, label=name)
-    axes.axvline(epochs[best], color="grey", linestyle=":", label=f"best epoch: {epochs[best]}")
+    if not last:
+        axes.axvline(epochs[best], color="grey", linestyle=":", label=f"best epoch: {epochs[best]}")
     axes.set(title=title, xlabel="epoch")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()

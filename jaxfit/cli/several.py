@@ -7,6 +7,7 @@ in a JSON file in `--out`, from which `--resume` goes on.
 import argparse
 import dataclasses
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,14 +100,21 @@ def identity(args: argparse.Namespace, *excluded: str) -> dict[str, Any]:
     unused = {*_NOT_IDENTITY, *excluded, *limits}
     found = {name: value for name, value in vars(args).items() if name not in unused and value is not None}
     texts = [text for value in found.values() for text in (value if isinstance(value, list) else [value])]
-    named = {text: _content(Path(text)) for text in texts if isinstance(text, str)}
+    named = {text: _content(text) for text in texts if isinstance(text, str)}
     files = {text: digest for text, digest in named.items() if digest is not None}
     return json_text.plain({**found, **({FILES: files} if files else {})})
 
 
-def _content(path: Path) -> str | None:
-    """Return the sha256 of a file, or of the manifest of a model's folder; None of what is neither."""
+def _content(name: str) -> str | None:
+    """Return the sha256 of a file, of the manifest of a model's folder, or of the files of another; None of no file."""
+    path = Path(name)
     try:
+        if not path.exists() and (of_file := re.fullmatch(r"(.*\.mat):\w+", name)):  # an array of a file
+            path = Path(of_file[1])
+        if path.is_dir() and not (path / manifest.NAME).is_file():
+            files = sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+            each = "".join(f"{_content(str(path / file))} {file}\n" for file in files)
+            return hashlib.sha256(each.encode("utf-8", "surrogateescape")).hexdigest() if files else None
         content = path / manifest.NAME if path.is_dir() else path
         if not content.is_file():
             return None

@@ -45,8 +45,13 @@ def run_info(args: argparse.Namespace) -> None:
     directory = Path(args.directory)
     model = load(directory, unfinished=True, verify=args.verify)  # it says whether it is
     history = Journal(directory).epochs() if (directory / CONFIG).exists() else []
+    program = None
+    if history:
+        assert isinstance(model.record.fitting, BySGD)
+        program = model.record.fitting.program(model.config)
+    last = program is not None and program.result == "last"
     if args.plot:
-        learning_curve.draw(history, f"{model.name} ({directory.name})", args.plot, directory)
+        learning_curve.draw(history, f"{model.name} ({directory.name})", args.plot, directory, last)
     if args.json:
         print_answer(args, model.name, {
             **model.info, "words": len(model.vocabulary), "sizes": model.sizes(), "history": history,
@@ -62,10 +67,7 @@ def run_info(args: argparse.Namespace) -> None:
         print(f"trained on    {data['name']}, {data['training events']:,} events")
     sizes = {name: "x".join(map(str, shape)) for name, shape in model.sizes().items()}
     print("sizes         " + ", ".join(f"{name} {size}" for name, size in sizes.items()))
-    if history:
-        assert isinstance(model.record.fitting, BySGD)
-        program = model.record.fitting.program(model.config)
-        last = program.result == "last"
+    if program is not None:
         line = history[-1] if last else min(history, key=lambda line: line["valid"])
         best = "" if last else "best "
         value, epochs = program.metric.show(line["valid"]), quantity(model.info.get("epochs", len(history)), "epoch")

@@ -274,7 +274,7 @@ def _read(args: argparse.Namespace, model: LanguageModel, carve: bool) -> Texts 
             given = "--vocab, --vocab-size, --closed-vocabulary, --lower, …"
             raise UserError("the default data is read in one way only", given, "give --train FILE")
         return default_text.default(valid, test, args.min_count or 2)
-    require_read_once([*args.train, args.vocab])
+    require_read_once([*args.train, *valid, *test, args.vocab])
     return user_text.from_files(
         args.train, valid, test,
         reading=Reading(**options.given(args, Reading)),

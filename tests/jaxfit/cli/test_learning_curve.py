@@ -28,3 +28,5 @@ def test_a_curve_has_the_metrics_of_all_epochs_and_the_best_on_validation(tmp_pa
         np.testing.assert_array_equal(curve.get_xydata(), np.transpose([[4, 5, 6, 7], values]))
     assert list(best.get_xdata()) == [6, 6]
     assert best.get_label() == "best epoch: 6"
+    learning_curve.draw(history, "glove", tmp_path / "curve.png", "glove", last=True)
+    assert [curve.get_label() for curve in figures[1].axes[0].get_lines()] == list(shown)

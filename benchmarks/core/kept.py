@@ -66,10 +66,14 @@ class Kept:
 
     def __init__(self, path: Path, grouped: Callable[[Scores], Scores] = Store.grouped):
         self.path, self.grouped = path.parent / FOLDER / path.name, grouped
+        self._rows = self._stored()
+
+    def _stored(self) -> dict[Key, Measurement]:
+        """Read the file, which need not exist yet."""
         before = record.read(self.path) or {"counts": [], "rows": []}
         try:
-            decode = partial(_decode, counts=[_array(text) for text in before["counts"]], grouped=grouped)
-            self._rows = {(tuple(row["label"]), tuple(row["identities"])): _read(row, decode) for row in before["rows"]}
+            decode = partial(_decode, counts=[_array(text) for text in before["counts"]], grouped=self.grouped)
+            return {(tuple(row["label"]), tuple(row["identities"])): _read(row, decode) for row in before["rows"]}
         except (IndexError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"not a table's measurements: {error!r}", self.path, "restore it, or remove it") from None
 
@@ -96,10 +100,11 @@ class Kept:
     def add(self, key: Key, found: Measurement) -> None:
         """Keep the measurement of a seed of a row, in place of an earlier one, and write the file.
 
-        The earlier one may be of models with other recipes, but with the same names and seeds.
+        The earlier one may be of models with other recipes, but with the same names and seeds. What other processes
+        have kept since the file was read stays.
         """
         names = found.names()
-        before = self._rows.items()
+        before = self._stored().items()
         self._rows = {one: each for one, each in before if one[0] != key[0] or each.names() != names}
         self._rows[key] = found
         counts: dict[str, int] = {}  # text of an array of counts -> its index; most scores share one

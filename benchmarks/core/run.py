@@ -61,20 +61,23 @@ def run_table(
         **({"published": published} if published else {}),
     }  # fmt: skip
     current = {store.directory(spec).name for spec in every}
-    known, models = _earlier(record.read(path) or {}, begin, rows, store)
     kept = Kept(path, store.grouped) if table.kept else None
     result: dict[str, Any] = begin
+    made: dict[tuple[str, ...], Any] = {}
+    described: dict[str, Any] = {}
     measured = rows if table.together else named(rows, only)
     for row in measured:
         if kept is None:
-            known[row.label] = measure(table, row, store)
+            made[row.label] = measure(table, row, store)
             here = record.environment()
             specs = trained(table, row, store)
-            models |= {store.directory(spec).name: describe(store.get(spec), here) for spec in specs}
+            described |= {store.directory(spec).name: describe(store.get(spec), here) for spec in specs}
         else:
             keep(table, row, store, kept, missing)
             made, described = rows_of(table, rows, store, kept)
-            known, models = known | made, models | described
+        # of earlier runs, and of other processes that measure other rows meanwhile
+        known, models = _earlier(record.read(path) or {}, begin, rows, store)
+        known, models = known | made, models | described
         done = [known[r.label] for r in rows if r.label in known]
         complete = len(done) == len(rows) and row is measured[-1]  # until then, some rows are to be measured anew
         result = {

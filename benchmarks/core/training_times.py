@@ -2,11 +2,14 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.core import record
+from jaxfit.errors import UserError
 
 EARLIER = "benchmark-seconds.txt"  # in the folder of an interrupted training: of all processes so far
 
@@ -19,7 +22,8 @@ def timed(directory: Path) -> Iterator[None]:
         yield
     except BaseException:
         if directory.is_dir():
-            (directory / EARLIER).write_text(repr(earlier(directory) + time.perf_counter() - begin))
+            with suppress(OSError, UserError):  # of a full disk: the error to show is that of the training
+                record.write_text(directory / EARLIER, repr(earlier(directory) + time.perf_counter() - begin))
         raise
 
 

@@ -147,7 +147,8 @@ NOTE = (
     "the nearest words that are also nearest by the vectors of the model's other part, or by those of the same part of "
     f"another seed, each seed being paired with the next. Means are over the {MEASURED:,} most frequent words, or all "
     "if these are fewer; the other rows are of the first seed. A verdict needs six seeds: pairs "
-    "with a seed in common vary together. The publication shows words alone, of AP News."
+    "with a seed in common vary together, whereas ± takes them for independent. The publication shows words alone, of "
+    "AP News."
 )
 
 

@@ -165,7 +165,8 @@ OF_EVENTS = (
 VECTORS = (Column("agreed", "nearest words agreed on", 3), Column("kept", "nearest words kept", 3))
 OF_VECTORS = (
     f"Agreed on: the share of a word's {embedding.NEAREST} nearest words, among these, that are the same in models of "
-    "two seeds, each seed being paired with the next; kept: that are the same in the plane. The words "
+    "two seeds, each seed being paired with the next; kept: that are the same in the plane. Pairs that have a seed in "
+    "common are taken for independent, so that ± of the former has too little of the spread over seeds. The words "
     f"are {embedding.WORDS:,}, or half of all if these are fewer; t-SNE's perplexity is "
     f"{embedding.PERPLEXITY:g}, or a third of the words. The figure is of the first seed. Words that would overlap "
     "others are points; the page has them all."

@@ -57,6 +57,14 @@ def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
         Kept(path)
 
 
+def test_what_another_process_has_kept_meanwhile_stays(tmp_path: Path) -> None:
+    one, other = Kept(tmp_path / "table-0.json"), Kept(tmp_path / "table-0.json")
+    keys = [KEY, (("LBL", "2"), ("4567",))]
+    for kept, key in zip((one, other), keys, strict=True):
+        kept.add(key, measurement({"test": {"perplexity": scores()}}))
+    assert all(Kept(tmp_path / "table-0.json").find(key) is not None for key in keys)
+
+
 def test_numbers_that_earlier_versions_wrote_are_read() -> None:
     numbers = np.array([0.5, -1e-9, 12345.0], "<f4")
     texts = [base64.b64encode(numbers).decode(), f"zlib:{base64.b64encode(zlib.compress(numbers)).decode()}"]

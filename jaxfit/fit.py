@@ -219,11 +219,13 @@ def fit(
             # a checkpoint of the last epoch serves training with more epochs; one of an early end is removed
             extensible = progress.epoch == recipe.epochs and why_epochs_are_fixed(program, recipe) is None
             worth = is_due() or extensible or ((progress.done or is_best(progress)) and is_cheap())
-            if processes.agreed(bool(stop or worth)):  # it gathers what is split
+            if written := processes.agreed(bool(stop or worth)):  # it gathers what is split
                 save()
             if on_epoch is not None:
                 on_epoch(deepcopy(line))
-            if stop:
+            if stop := stop or processes.highest(received()):  # also while it was saved
+                if not written:
+                    save()
                 raise Interrupted(stop)
         if not trainer.progress.done:
             stopped = "max-minutes"

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import signal
 import time
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ import pytest
 
 import toy
 from jaxfit import fit
-from jaxfit.errors import UserError
+from jaxfit.errors import Interrupted, UserError
 from jaxfit.run_dir import checkpoint, journal
 from toy_training import train
 
@@ -129,6 +130,21 @@ def test_a_training_that_ends_early_saves_nothing_that_takes_long(tmp_path, monk
     options = {"program": toy.program(True, score=worse), "decay": {}, "patience": 2, "epochs": 5}
     assert train(directory=tmp_path, **options).epochs == 3
     assert saved == []
+
+
+def test_a_signal_while_the_last_epoch_is_saved_stops_what_would_follow(tmp_path, monkeypatch):
+    whole, save = train(), checkpoint.save
+
+    def signalled(directory, arrays, known):
+        save(directory, arrays, known)
+        if known["progress"]["done"]:
+            signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", signalled)
+        with pytest.raises(Interrupted):
+            train(directory=tmp_path)
+    np.testing.assert_array_equal(whole.params.T, train(directory=tmp_path, resume=True).params.T)
 
 
 @pytest.mark.parametrize(("changes", "kept"), [({"anneal": True}, 0), ({"anneal": False, "patience": 9}, 1)])

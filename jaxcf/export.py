@@ -17,7 +17,7 @@ from jaxcf.recommender import Model
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir import hub as for_hubs
-from jaxfit.run_dir.arrays import to_safetensors
+from jaxfit.run_dir.arrays import to_safetensors, write_npy
 from jaxfit.run_dir.atomic import replacing
 
 SUFFIX = ".safetensors"
@@ -59,7 +59,8 @@ def factors(model: Model, out: Path) -> dict[str, NDArray[np.float32]]:
     with replacing(out) as aside:
         aside.mkdir()
         for name, ids in _ids(model).items():
-            np.save(aside / f"{name}.npy", arrays[name], allow_pickle=False)
+            with open(aside / f"{name}.npy", "wb") as file:
+                write_npy(file, arrays[name])
             (aside / f"{name}.txt").write_bytes(_lines(ids))
     return arrays
 

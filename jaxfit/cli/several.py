@@ -99,7 +99,9 @@ def identity(args: argparse.Namespace, *excluded: str) -> dict[str, Any]:
     limits = (field.name for cls in (Run, Limits) for field in dataclasses.fields(cls))
     unused = {*_NOT_IDENTITY, *excluded, *limits}
     found = {name: value for name, value in vars(args).items() if name not in unused and value is not None}
-    texts = [text for value in found.values() for text in (value if isinstance(value, list) else [value])]
+    no_files = {"model", *(action.dest for action in args.parser._actions if action.choices)}
+    values = [value for name, value in found.items() if name not in no_files]
+    texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
     named = {text: _content(text) for text in texts if isinstance(text, str)}
     files = {text: digest for text, digest in named.items() if digest is not None}
     return json_text.plain({**found, **({FILES: files} if files else {})})

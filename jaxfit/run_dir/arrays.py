@@ -1,5 +1,6 @@
-"""Files of plain arrays, which may be damaged or written by anybody: .npz, and safetensors in their place on hubs."""
+"""Files of plain arrays: .npz, and safetensors in their place on hubs, which may be damaged or anybody's; .npy."""
 
+import gzip
 import json
 import math
 import os
@@ -8,8 +9,8 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, SimpleNamespace
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,15 @@ _DAMAGED = (
     zipfile.BadZipFile, zlib.error, struct.error,
 )  # fmt: skip
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def write_npy(file: IO[bytes] | gzip.GzipFile, array: NDArray[Any]) -> None:
+    """Write an array to an open file, in the format `.npy`.
+
+    Where a disk is full, `numpy.save` may lose the end of the array without an error, as it goes around the file.
+    """
+    writer: Any = SimpleNamespace(write=file.write)
+    np.save(writer, array, allow_pickle=False)
 
 
 def read_npz(path: Path, what: str, do: str) -> dict[str, NDArray[Any]]:

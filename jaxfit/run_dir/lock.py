@@ -41,6 +41,9 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
     except OSError as error:
         lost = directory.is_symlink() and not directory.exists()
         what = "the link leads nowhere" if lost else f"cannot write: {error.strerror or error}"
+        file = next((path for path in (directory, *directory.parents) if path.is_file()), None)
+        if file is not None:
+            raise UserError("it is a file, not a folder", file, "choose another folder") from error
         raise UserError(what, directory, "choose another folder") from error
     _held[place] = descriptor
     try:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxfit.run_dir.arrays import write_npy
 from jaxfit.run_dir.atomic import writing
 from jaxlm.tasks.intervals import Interval, bootstrap
 
@@ -122,6 +123,6 @@ def write_vectors(vectors: NDArray[np.float32], path: Path) -> None:
     """
     with writing(path) as file:
         if path.suffix == ".npy":
-            np.save(file, vectors)
+            write_npy(file, vectors)
         else:
             file.writelines(f"{' '.join(f'{x:.7g}' for x in vector)}\n".encode() for vector in vectors)

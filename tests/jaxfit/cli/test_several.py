@@ -5,14 +5,21 @@ import argparse
 from jaxfit.cli import several
 
 
-def test_what_files_and_folders_hold_identifies_trainings(tmp_path):
-    """A folder is known by its files, or by the manifest of a model; a MATLAB file also by one of its arrays."""
+def test_what_files_and_folders_hold_identifies_trainings(tmp_path, monkeypatch):
+    """A folder is known by its files, or by the manifest of a model; a MATLAB file also by one of its arrays.
+
+    A file that happens to have the model's name is none of them.
+    """
     (tmp_path / "data" / "training_set").mkdir(parents=True)
     model = tmp_path / "model"
     model.mkdir()
     (model / "manifest.json").write_text("{}")
     inside, mat = tmp_path / "data" / "training_set" / "mv_1.txt", tmp_path / "ratings.mat"
-    args = argparse.Namespace(ratings=[str(tmp_path / "data"), f"{mat}:train_vec"], init=str(model), rate="*=0.1")
+    monkeypatch.chdir(tmp_path)
+    args = argparse.Namespace(
+        parser=argparse.ArgumentParser(), model="model",
+        ratings=[str(tmp_path / "data"), f"{mat}:train_vec"], init=str(model), rate="*=0.1",
+    )  # fmt: skip
     found = []
     for path in (inside, mat, model / "manifest.json", inside.with_name("mv_2.txt"), model / "log"):
         path.write_text(str(len(found)))

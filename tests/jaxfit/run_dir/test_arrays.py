@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import resource
 import struct
 import tracemalloc
 import zipfile
@@ -12,7 +13,7 @@ import pytest
 from safetensors import safe_open
 
 from jaxfit.errors import UserError
-from jaxfit.run_dir.arrays import read_npz, to_safetensors
+from jaxfit.run_dir.arrays import read_npz, to_safetensors, write_npy
 
 ARRAYS = {"a": np.arange(6, dtype=np.int32).reshape(2, 3), "b": np.array(7), "c": np.zeros((0, 2))}
 
@@ -109,3 +110,16 @@ def test_safetensors_are_the_same_bytes_each_time(tmp_path):
         assert file.metadata() == metadata
         for name, array in ARRAYS.items():
             np.testing.assert_array_equal(file.get_tensor(name), array)
+
+
+def test_an_array_whose_end_is_not_written_is_an_error(tmp_path):
+    array, (soft, hard) = np.arange(400, dtype=np.float32), resource.getrlimit(resource.RLIMIT_FSIZE)
+    with open(tmp_path / "whole.npy", "wb") as file:
+        write_npy(file, array)
+    np.testing.assert_array_equal(np.load(tmp_path / "whole.npy"), array)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"), open(tmp_path / "part.npy", "wb") as file:
+            write_npy(file, array)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

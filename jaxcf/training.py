@@ -88,7 +88,8 @@ def train(
     optimizer = recipe.optimizer if isinstance(recipe, Recipe) else None
     row_shards = run.row_shards if isinstance(fitting, BySGD) else 1
     memory.require(record.shapes(full), optimizer, "--num-features, --num-hidden, …", row_shards)
-    identity = {"model": name, "config": asdict(full), "seed": seed, "data": describe(data, rated)}
+    # data first: where they differ, so may what the configuration takes from them
+    identity = {"model": name, "data": describe(data, rated), "config": asdict(full), "seed": seed}
     users = KnownUsers(data.catalogue.num_users, data.train, rated)
     key = jax.random.key(seed)
     init, draws = jax.random.fold_in(key, INIT), jax.random.fold_in(key, TRAIN)

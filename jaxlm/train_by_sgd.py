@@ -170,7 +170,7 @@ class _Training:
             return Model(record, vocabulary, config, params, info, structure)
 
         return training.train(
-            directory, {"model": record.name, "config": asdict(config), **known}, fitting.program(config),
+            directory, {"model": record.name, **known, "config": asdict(config)}, fitting.program(config),
             params,
             lambda: (laid_out(texts, self.corpus.train, "training"), laid_out(texts, self.corpus.valid, "validation")),
             recipe=_without_absent(self.recipe, record, params), key=jax.random.fold_in(self.key, TRAIN), run=run,

@@ -205,7 +205,7 @@ def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Pat
         if was != now:
             raise UserError(
                 f"this is of another training: {name} differs{json_text.difference(was, now)}", where,
-                "give the options of the first call, or choose another --out",
+                "give the data and the options of the first call, or choose another --out",
             )  # fmt: skip
 
 

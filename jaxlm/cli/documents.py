@@ -182,7 +182,7 @@ def run_retrieve(args: argparse.Namespace) -> None:
     for recall, precision, (low, high), random in zip(
         found.recalls, found.mean, intervals, found.by_chance, strict=True
     ):
-        print(f"{recall:<7g}  {precision:.3f} ({low:.3f} to {high:.3f})                    {random:.3f}")
+        print(f"{recall:<7g}  {precision:.3f} ({low:.3f} to {high:.3f})                      {random:.3f}")
 
 
 def _advice_on_labels(model: Model) -> str:

@@ -117,8 +117,8 @@ def encode(files: Sequence[str], vocabulary: Vocabulary, reading: DocumentReadin
     """Read documents in the vocabulary of a trained model, as its training documents were read.
 
     Returns:
-        The documents, and the number of their words outside the vocabulary; with `log_counts`, the sum of log(1 + n) as
-        of other words.
+        The documents, and the number of their words outside the vocabulary, whose counts `log_counts` replaces like
+        those of other words.
 
     Raises:
         UserError: as `parsing.read`; no word is in the vocabulary.

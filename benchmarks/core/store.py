@@ -21,6 +21,7 @@ from benchmarks.core.verdict import Scores
 from jaxfit.errors import UserError
 from jaxfit.registry import Registry
 from jaxfit.run_dir import json_text
+from jaxfit.run_dir.arrays import write_npy
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.journal import Journal
 from jaxfit.trainer import Trainer
@@ -59,7 +60,11 @@ class TrainedModel:
         path = _predictions(self.directory, part)
         if compute is not None and not path.is_file():
             _keep(path, compute())
-        return np.load(path)
+        try:
+            return np.load(path)
+        except (OSError, ValueError, EOFError) as error:
+            what = f"predictions are lost or damaged: {error}"
+            raise UserError(what, path, f"remove {DONE} beside it, and run the command again") from None
 
 
 class Store(ABC):
@@ -207,8 +212,8 @@ class Store(ABC):
         return False
 
     def is_there(self, spec: Any) -> bool:
-        """Return whether the model has been trained."""
-        return (self.directory(spec) / DONE).is_file()
+        """Return whether the model has been trained, and what is known of it can be read."""
+        return _info(self.directory(spec)) is not None
 
     def is_training(self, spec: Any) -> bool:
         """Return whether another process trains the model now."""
@@ -223,14 +228,15 @@ class Store(ABC):
         if spec not in self._found:
             directory = self.directory(spec)
             with _locked(directory):
-                if not self.is_there(spec):
+                info = None if _drop_damaged(directory, spec.label()) else _info(directory)
+                if info is None:
                     if directory.exists() and not self.stepwise(spec):
                         shutil.rmtree(directory)
-                    self._train(spec, directory)
-            self._found[spec] = TrainedModel(directory, json.loads((directory / DONE).read_text()))
+                    info = self._train(spec, directory)
+            self._found[spec] = TrainedModel(directory, info)
         return self._found[spec]
 
-    def _train(self, spec: Any, directory: Path) -> None:
+    def _train(self, spec: Any, directory: Path) -> dict[str, Any]:
         started = time.perf_counter()
         with training_times.timed(directory), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
@@ -258,6 +264,7 @@ class Store(ABC):
         for line in said:
             print(f"  {label}: {line}", file=sys.stderr)
         print(f"  trained {label} in {seconds:.1f} s", file=sys.stderr, flush=True)
+        return json_text.plain(info)
 
 
 def _predictions(directory: Path, part: str) -> Path:
@@ -266,7 +273,34 @@ def _predictions(directory: Path, part: str) -> Path:
 
 def _keep(path: Path, array: np.ndarray) -> None:
     with replacing(path) as temporary, temporary.open("wb") as file:
-        np.save(file, array)
+        write_npy(file, array)
+
+
+def _info(directory: Path) -> dict[str, Any] | None:
+    """Return what is known of a trained model; None where it is not trained, or the file is damaged."""
+    try:
+        found = json_text.read(directory / DONE)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _drop_damaged(directory: Path, label: str) -> bool:
+    """Remove what is damaged beside a trained model, which is then as one whose training was interrupted.
+
+    Returns:
+        Whether anything was.
+    """
+    damaged = [directory / DONE] if (directory / DONE).is_file() and _info(directory) is None else []
+    for path in directory.glob(_predictions(directory, "*").name):
+        try:
+            np.load(path, mmap_mode="r")  # an error for a file that was cut
+        except (ValueError, EOFError):
+            damaged.append(path)
+    for path in damaged:
+        print(f"  {label}: {path.name} is damaged, and is made again ({path})", file=sys.stderr)
+        path.unlink()
+    return bool(damaged)
 
 
 def size_field(config: type) -> str | None:

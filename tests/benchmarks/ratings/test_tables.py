@@ -19,6 +19,7 @@ from benchmarks.data import rating_sets
 from benchmarks.ratings import scales
 from benchmarks.ratings.store import RatingStore, Share, Spec
 from jaxcf.data.ratings import digest, join, take
+from jaxfit.errors import UserError
 
 SCALE = scales.SCALES["tiny"]
 
@@ -77,6 +78,30 @@ def test_a_closed_form_that_was_interrupted_is_solved_again(tmp_path: Path) -> N
     (ours.directory(spec) / DONE).unlink()
     again = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
     assert np.array_equal(again.get(spec).predictions("test"), stars)
+
+
+@pytest.mark.parametrize("spec", [Spec("bias"), Spec("pmf", 2)], ids=["bias", "pmf"])
+@pytest.mark.parametrize("empty", [True, False], ids=["empty", "cut"])
+def test_what_is_damaged_beside_a_model_is_made_again(spec: Spec, empty: bool, tmp_path: Path, capsys) -> None:
+    def store() -> RatingStore:
+        return RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
+
+    whole = store().get(spec)
+    expected, file = whole.predictions("test"), whole.directory / "predictions-test.npy"
+    for path, cut in ((whole.directory / DONE, (whole.directory / DONE).read_bytes()), (file, file.read_bytes())):
+        path.write_bytes(b"" if empty else cut[:-50])
+        again = store()
+        assert path != whole.directory / DONE or not again.is_there(spec)
+        capsys.readouterr()
+        found = again.get(spec)
+        assert f"{path.name} is damaged, and is made again ({path})" in capsys.readouterr().err
+        assert np.array_equal(found.predictions("test"), expected)
+        assert found.info["history"] == whole.info["history"]
+        assert store().get(spec).info == found.info
+        assert capsys.readouterr().err == ""
+    file.unlink()
+    with pytest.raises(UserError, match=r"predictions are lost or damaged.*remove benchmark\.json beside it"):
+        found.predictions("test")
 
 
 def test_what_validation_chose_is_trained_again_on_its_ratings(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import jax
@@ -24,6 +23,7 @@ from jaxcf.models import REGISTRY
 from jaxfit.cli import options, several, streams, training_options
 from jaxfit.cli.command import note, output, print_json, required
 from jaxfit.cli.parser import Parser
+from jaxfit.process import temporary
 from jaxfit.run_dir import json_text
 
 FILE = "folds.json"
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
         output(args, folder=True)
     record = REGISTRY.get(args.model)
     resumable = isinstance(record.solver(getattr(args, "solver", None)), BySGD)
-    with nullcontext(output(args, folder=True)) if args.out else TemporaryDirectory() as kept:
+    with nullcontext(output(args, folder=True)) if args.out else temporary.folder() as kept:
         folders = [Path(kept) / f"fold-{number}" for number in range(1, args.folds + 1)]
         trainings = [several.training(args, folder, resumable) for folder in folders]
         tasks = [train.check(each) for each in trainings]

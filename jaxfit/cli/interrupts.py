@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from jaxfit.cli import streams
-from jaxfit.process import signals
+from jaxfit.process import signals, temporary
 
 WAKE_SECONDS = 0.1  # after which the main thread is woken
 PATIENCE = 3.0  # seconds
@@ -51,6 +51,7 @@ def one_line(program: str, whole_process: bool) -> Iterator[None]:
     def end(number: int) -> NoReturn:
         with suppress(OSError):  # standard error is full or gone
             os.write(2, f"{program}: stopped by {signals.called(number)}\n".encode())
+        temporary.remove_all()
         os._exit(128 + number)
 
     def receive(number: int, frame: FrameType | None) -> None:

@@ -1,5 +1,6 @@
 """A signal at any time, also while Python imports: one line and its exit status."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -57,6 +58,22 @@ def test_a_signal_is_one_line(package, argv, sent, name, module, tmp_path):
     assert process.returncode == 128 + sent
     assert last.startswith(f"{package}: stopped by {name}")
     assert not [line for line in notes if not line.startswith(argv[1] + ": ")], said
+
+
+def test_a_signal_while_a_module_is_imported_leaves_no_temporary_folder(tmp_path):
+    code = CODE.format(package="jaxcf", module="pandas")
+    (tmp_path / "r.csv").write_text("".join(f"u{k % 7},i{k % 9},{k % 5}\n" for k in range(60)))
+    argv = ["cross-validate", "pmf", "--ratings", str(tmp_path / "r.csv"), "--folds", "2"]
+    (tmp_path / "temporary").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code, *argv], env=environment, text=True, **pipes) as process:
+        assert process.stdout.readline() == "now\n", process.stderr.read()
+        assert list((tmp_path / "temporary").iterdir())
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 # a command of its own, to which signals come at given seconds; what it does then is appended

@@ -49,6 +49,8 @@ def run(args: argparse.Namespace) -> None:
     tables = _chosen(args)
     jobs.check(args.jobs)
     several = args.jobs > 1 and not args.dry_run and args.helper is None
+    if args.helper is not None:
+        jobs.end_with_parent()
     stores: dict[type[Store], Store] = {}
     results: dict[str, Any] = {}
     projected = dry_run.DryRun()

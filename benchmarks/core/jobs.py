@@ -5,8 +5,10 @@ order of the rows, the models that are missing and that no other process is trai
 """
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Sequence
 
 from benchmarks.core.store import Store
@@ -22,7 +24,11 @@ def check(number: int) -> None:
     if number > 1 and os.name != "posix":
         raise UserError("this system has no locks between trainings", "--jobs", "leave it out")
     if number > cores():
-        raise UserError(f"{number} trainings at a time on {cores()} cores", "--jobs", f"give at most {cores()}")
+        raise UserError(f"{number} trainings at a time on {_cores(cores())}", "--jobs", f"give at most {cores()}")
+
+
+def _cores(number: int) -> str:
+    return f"{number} core{'s' * (number != 1)}"
 
 
 def side_by_side(arguments: Sequence[str], number: int) -> None:
@@ -38,7 +44,9 @@ def side_by_side(arguments: Sequence[str], number: int) -> None:
             part = mine[i::number]
             words = [sys.executable, "-m", "benchmarks", *arguments, HELPER, ",".join(map(str, part))]
             environment = {**os.environ, NPROC: str(len(part))}
-            processes.append(subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL))
+            # a pipe ends with this process
+            process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+            processes.append(process)
         for process in processes:
             process.wait()
     finally:
@@ -46,6 +54,17 @@ def side_by_side(arguments: Sequence[str], number: int) -> None:
             process.terminate()  # it saves its training; no effect on one that has ended
         for process in processes:
             process.wait()
+
+
+def end_with_parent() -> None:
+    """Let this process be stopped, as by SIGTERM, once its standard input ends: the one that started it is gone."""
+
+    def watch() -> None:
+        while os.read(0, 1):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def train_free(store: Store, rows: Iterable[Row], part: str) -> None:

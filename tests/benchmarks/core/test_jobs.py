@@ -1,6 +1,9 @@
 """Trainings side by side: who trains what, and that records are the same."""
 
 import os
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -9,6 +12,7 @@ from benchmarks.core import store as stores
 from benchmarks.core.table import Row
 from benchmarks.ratings import reasons, scales
 from benchmarks.ratings.store import RatingStore, Spec
+from jaxfit.errors import UserError
 
 SCALE = scales.SCALES["tiny"]
 
@@ -61,7 +65,31 @@ def test_two_processes_give_the_record_of_one(place_in, tmp_path):
     assert result["command"] == expected["command"]
 
 
-def test_more_processes_than_cores_are_refused(place_in, tmp_path):
+PARENT = """
+import sys
+from benchmarks.core import jobs
+jobs.side_by_side(sys.argv[1:], 1)
+"""
+
+
+def test_a_process_ends_with_the_one_that_started_it(tmp_path):
+    what = ["run", "table-5.2", "--rows", "SVD w. biases", "--seeds", "1", "--scale", "tiny", "--epochs", "1000000"]
+    words = [*what, "--work", str(tmp_path), "--out", str(tmp_path / "results")]
+    with subprocess.Popen([sys.executable, "-c", PARENT, *words], stderr=subprocess.PIPE) as parent:
+        until = time.monotonic() + 200
+        while not list(tmp_path.glob("models/*/journal.jsonl")):
+            assert parent.poll() is None, parent.stderr.read()
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        parent.kill()
+        parent.communicate(timeout=60)  # the other has standard error, too
+    assert list(tmp_path.glob("models/*/checkpoint-*"))
+
+
+def test_more_processes_than_cores_are_refused(place_in, tmp_path, monkeypatch):
     _, err = place_in(tmp_path).run("run", "why-svd", "--scale", "tiny", "--jobs", "4096", status=2)
     assert err.startswith("benchmarks: 4096 trainings at a time on ")
     assert err.count("\n") == 1
+    monkeypatch.setattr(jobs, "cores", lambda: 1)
+    with pytest.raises(UserError, match=r"2 trainings at a time on 1 core \(--jobs\) - give at most 1"):
+        jobs.check(2)

@@ -124,7 +124,10 @@ def write_manifest(directory: Path, files: Collection[str]) -> None:
 
 def begin_changes(directory: Path) -> None:
     """Remove the manifest: until `write_info`, the model's files do not belong together."""
-    (directory / manifest.NAME).unlink(missing_ok=True)
+    path = directory / manifest.NAME
+    if path.is_dir():
+        raise UserError("a folder is there in place of the model's manifest", path, "remove it")
+    path.unlink(missing_ok=True)
 
 
 def has_model(directory: Path) -> bool:

@@ -34,6 +34,13 @@ def test_files_of_others_are_not_replaced(tmp_path, name, content):
         replacement.choose(tmp_path, (), overwrite=True, resume=False)
 
 
+def test_a_folder_in_place_of_the_manifest_is_one_line(tmp_path):
+    (folder(tmp_path) / "manifest.json").unlink()
+    (tmp_path / "manifest.json").mkdir()
+    with pytest.raises(UserError, match=r"a folder is there in place of the model's manifest \(.*\) - remove it"):
+        folder(tmp_path, begun=False)
+
+
 def test_a_training_that_was_killed_before_it_saved_anything_begins_anew(tmp_path):
     assert find(folder(tmp_path, begun=False), {**KNOWN, "seed": 2}, resume=False) is None
 

@@ -28,7 +28,7 @@ from jaxfit.devices.platform import on_host
 from jaxfit.devices.precision import full_float32
 from jaxfit.errors import UserError
 from jaxfit.plan import fields_of, require_stops
-from jaxfit.process import compiled
+from jaxfit.process import compiled, signals
 from jaxfit.recipe import SEED, Recipe, named_arrays, require_number
 from jaxfit.run_dir import checkpoint, training
 from jaxfit.run_dir import metadata as folder
@@ -120,10 +120,11 @@ def train(
             params, more = _swept(fitting, prepared, recipe, draws, place, run)
         seconds = {"solve": time.perf_counter() - began}
         info = {"format": folder.FORMAT, **identity, **more, "finished": True, "environment": environment()}
-        folder.begin_changes(place)
-        write_known()
-        checkpoint.write(place / folder.PARAMETERS, params, {})
-        folder.write_info(place, info, model_files.FILES)
+        with signals.deferred():  # the whole model or nothing
+            folder.begin_changes(place)
+            write_known()
+            checkpoint.write(place / folder.PARAMETERS, params, {})
+            folder.write_info(place, info, model_files.FILES)
         return Trained(model(params, info), None, seconds)
 
 

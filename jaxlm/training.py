@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jaxfit.errors import UserError
+from jaxfit.process import signals
 from jaxfit.run_dir import metadata
 from jaxfit.run_dir.run import Run, Trained
 from jaxlm import models
@@ -104,7 +105,8 @@ def _estimate(
     info = {
         "format": metadata.FORMAT, "model": record.name, "config": asdict(config), **how, "corpus": corpus.describe()
     }  # fmt: skip
-    write_vocabulary(directory, vocabulary)
-    fitting.save(params, directory)
-    metadata.write_info(directory, info, FILES)
+    with signals.deferred():  # the whole model or nothing
+        write_vocabulary(directory, vocabulary)
+        fitting.save(params, directory)
+        metadata.write_info(directory, info, FILES)
     return Trained(Model(record, vocabulary, config, params, info), None, seconds)

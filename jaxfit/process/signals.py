@@ -101,3 +101,12 @@ def noticed() -> Iterator[Callable[[], int]]:
             yield lambda: received
         finally:
             in_training = False
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Let a signal wait for what is within to end, then raise Signalled; a second one raises it at once."""
+    with noticed() as received:
+        yield
+    if number := received():
+        raise Signalled(number)

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 
 import jax
 import numpy as np
@@ -26,6 +27,7 @@ from jaxcf.data.synthetic import Planted, planted
 from jaxcf.model_files import FILES
 from jaxcf.models import bias, get, pairwise
 from jaxfit.errors import UserError
+from jaxfit.process import signals
 from jaxfit.run_dir.metadata import write_manifest
 from jaxfit.run_dir.training import Run
 
@@ -256,3 +258,19 @@ def test_all_public_functions_multiply_in_full_precision(data, tmp_path, monkeyp
     assert len(SEEN) >= 16
     assert set(SEEN) == {"highest"}
     assert jax.config.jax_default_matmul_precision == before
+
+
+def test_a_signal_while_a_closed_form_is_written_leaves_all_of_it(data, tmp_path, monkeypatch):
+    save = training.model_files.save_known
+
+    def stop(number, frame):
+        raise signals.Signalled(number)
+
+    def signalled(*arguments):
+        signal.raise_signal(signal.SIGTERM)
+        save(*arguments)
+
+    monkeypatch.setattr(training.model_files, "save_known", signalled)
+    with signals.handled(stop), pytest.raises(signals.Signalled, match="stopped by SIGTERM"):
+        training.train("bias", data, tmp_path, recipe=None)
+    assert jaxcf.load(tmp_path).record.name == "bias"

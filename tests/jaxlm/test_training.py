@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import signal
 
 import jax
 import numpy as np
@@ -11,12 +12,14 @@ import pytest
 
 import jaxlm
 from jaxfit.errors import UserError
+from jaxfit.process import signals
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Run
 from jaxlm.cli.main import main
 from jaxlm.data import corpus as corpora
 from jaxlm.data import user_text
 from jaxlm.models.hlbl.tree import TreeOptions
+from jaxlm.ngram import model as ngrams
 from jaxlm.train_by_sgd import STRUCTURE
 from jaxlm.training import train
 from jaxlm.trees.build import build
@@ -159,6 +162,24 @@ def test_a_counted_model_is_found_again(corpus, tmp_path):
     loaded = jaxlm.load(tmp_path)
     assert loaded.config == trained.model.config
     np.testing.assert_array_equal(loaded.log_prob("The he"), trained.model.log_prob("The he"))
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney")
+def test_a_signal_while_a_counted_model_is_written_leaves_all_of_it(corpus, tmp_path, monkeypatch):
+    save = ngrams.save
+
+    def signalled(*arguments):
+        signal.raise_signal(signal.SIGTERM)
+        save(*arguments)
+
+    monkeypatch.setattr(ngrams, "save", signalled)
+    with signals.handled(stop), pytest.raises(signals.Signalled, match="stopped by SIGTERM"):
+        train("class-ngram", corpus, tmp_path)
+    assert jaxlm.load(tmp_path).record.name == "class-ngram"
+
+
+def stop(number, frame):
+    raise signals.Signalled(number)
 
 
 def test_a_corpus_is_hashed_once(place, monkeypatch):

@@ -1,6 +1,8 @@
 """Trainings side by side: who trains what, and that records are the same."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -75,14 +77,19 @@ jobs.side_by_side(sys.argv[1:], 1)
 def test_a_process_ends_with_the_one_that_started_it(tmp_path):
     what = ["run", "table-5.2", "--rows", "SVD w. biases", "--seeds", "1", "--scale", "tiny", "--epochs", "1000000"]
     words = [*what, "--work", str(tmp_path), "--out", str(tmp_path / "results")]
-    with subprocess.Popen([sys.executable, "-c", PARENT, *words], stderr=subprocess.PIPE) as parent:
-        until = time.monotonic() + 200
-        while not list(tmp_path.glob("models/*/journal.jsonl")):
-            assert parent.poll() is None, parent.stderr.read()
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        parent.kill()
-        parent.communicate(timeout=60)  # the other has standard error, too
+    command = [sys.executable, "-c", PARENT, *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as parent:
+        try:
+            until = time.monotonic() + 200
+            while not list(tmp_path.glob("models/*/journal.jsonl")):
+                assert parent.poll() is None, parent.stderr.read()
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            parent.kill()
+            parent.communicate(timeout=60)  # the other has standard error, too
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(parent.pid, signal.SIGKILL)
     assert list(tmp_path.glob("models/*/checkpoint-*"))
 
 

@@ -52,6 +52,12 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None, stream: bool = Fa
         raise UserError(what, option, "leave it out, and choose --epochs and --rate")
 
 
+def check_validation(program: Program, data: Any) -> None:
+    """Raise UserError where there is nothing to score."""
+    if not program.num_events(data):
+        raise UserError("there is nothing to score", "validation data", "give some, or leave them out")
+
+
 def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None:
     """Raise UserError where a recipe does not fit data of `size` examples, or where there are none."""
     if size == 0:

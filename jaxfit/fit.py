@@ -230,6 +230,8 @@ def fit(
         if not trainer.progress.done:
             stopped = "max-minutes"
             save()
+            if stop := processes.highest(received()):
+                raise Interrupted(stop)
         best = trainer.best if trainer.progress.best_epoch >= 0 else trainer.whole(state.current(trainer.state))
     times = trainer.compile_seconds, train_seconds
     return Fitted(best, trainer.progress.best, history, trainer.progress.epoch, stopped, *times, events)

@@ -10,11 +10,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import scoring
+from jaxfit.checks import check_validation
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import host, platform
 from jaxfit.devices.split_tables import Layout
-from jaxfit.errors import UserError
 from jaxfit.minibatches.bucketing import Capacity, Stretch, capacity, capacity_step
 from jaxfit.minibatches.division import Division
 from jaxfit.minibatches.streaming import HostData
@@ -50,9 +50,8 @@ class Validation:
     def __init__(
         self, program: Program, data: Any, mesh: Mesh | None, layout: Layout | None = None, stream: bool = False
     ):
+        check_validation(program, data)
         self.size, self.events = program.size(data), program.num_events(data)
-        if not self.events:
-            raise UserError("there is nothing to score", "validation data", "give some, or leave them out")
         number = program.sequential.streams if program.sequential else 0
         # where tables are split, the compiler divides minibatches
         shards = sharding.shards(mesh) if layout is None else 1

@@ -54,6 +54,8 @@ def side_by_side(arguments: Sequence[str], number: int) -> None:
             process.terminate()  # it saves its training; no effect on one that has ended
         for process in processes:
             process.wait()
+            assert process.stdin is not None
+            process.stdin.close()
 
 
 def end_with_parent() -> None:

@@ -228,15 +228,20 @@ class Store(ABC):
         if spec not in self._found:
             directory = self.directory(spec)
             with _locked(directory):
-                info = None if _drop_damaged(directory, spec.label()) else _info(directory)
-                if info is None:
+                info = _info(directory)
+                if _drop_damaged(directory, spec.label()) or info is None:
                     if directory.exists() and not self.stepwise(spec):
                         shutil.rmtree(directory)
-                    info = self._train(spec, directory)
+                    info = self._train(spec, directory, info)
             self._found[spec] = TrainedModel(directory, info)
         return self._found[spec]
 
-    def _train(self, spec: Any, directory: Path) -> dict[str, Any]:
+    def _train(self, spec: Any, directory: Path, known: dict[str, Any] | None) -> dict[str, Any]:
+        """Train a model, keep its predictions, and return what is known of it.
+
+        Args:
+            known: of a model whose predictions alone are damaged: what stays.
+        """
         started = time.perf_counter()
         with training_times.timed(directory), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
@@ -246,7 +251,7 @@ class Store(ABC):
         label, said = spec.label(), [str(warning.message) for warning in caught]
         seconds = training_times.earlier(directory) + time.perf_counter() - started
         history, times = Journal(directory).lines(), Journal(directory).times()
-        info = {
+        info = known or {
             "label": label,
             "identity": self.identity(spec),
             "decided": dict(fitted.decided),

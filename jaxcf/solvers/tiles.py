@@ -87,7 +87,8 @@ def solve_in_parts(solution: Callable[..., Array], sides: Sequence[Side], rows: 
     def solve(part: Side) -> Array:
         return jax.block_until_ready(solution(part, rows, *arguments))
 
-    if len(sides) == 1 or isinstance(rows, jax.core.Tracer):  # in a compiled sweep, XLA runs the parts
+    traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((sides, rows, arguments)))
+    if len(sides) == 1 or traced:  # a compiled sweep runs all parts itself
         found = [solution(side, rows, *arguments) for side in sides]
     else:
         with ThreadPoolExecutor(len(sides)) as threads:

@@ -102,20 +102,27 @@ def identity(args: argparse.Namespace, *excluded: str) -> dict[str, Any]:
     no_files = {"model", *(action.dest for action in args.parser._actions if action.choices)}
     values = [value for name, value in found.items() if name not in no_files]
     texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
-    named = {text: _content(text) for text in texts if isinstance(text, str)}
+    out = Path(args.out).resolve() if args.out else None
+    named = {text: _content(text, out) for text in texts if isinstance(text, str)}
     files = {text: digest for text, digest in named.items() if digest is not None}
     return json_text.plain({**found, **({FILES: files} if files else {})})
 
 
-def _content(name: str) -> str | None:
-    """Return the sha256 of a file, of the manifest of a model's folder, or of the files of another; None of no file."""
+def _content(name: str, out: Path | None) -> str | None:
+    """Return the sha256 of a file, of the manifest of a model's folder, or of the files of another; None of no file.
+
+    Args:
+        name: of the file or folder.
+        out: the folder of the trainings, whose files change, and do not count.
+    """
     path = Path(name)
     try:
         if not path.exists() and (of_file := re.fullmatch(r"(.*\.mat):\w+", name)):  # an array of a file
             path = Path(of_file[1])
         if path.is_dir() and not (path / manifest.NAME).is_file():
-            files = sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
-            each = "".join(f"{_content(str(path / file))} {file}\n" for file in files)
+            inside = [file for file in path.rglob("*") if file.is_file()]
+            files = [file for file in inside if not (out and file.resolve().is_relative_to(out))]
+            each = "".join(f"{_content(str(file), None)} {file.relative_to(path)}\n" for file in sorted(files))
             return hashlib.sha256(each.encode("utf-8", "surrogateescape")).hexdigest() if files else None
         content = path / manifest.NAME if path.is_dir() else path
         if not content.is_file():

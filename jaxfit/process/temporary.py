@@ -12,12 +12,13 @@ _folders: set[str] = set()
 @contextmanager
 def folder() -> Iterator[Path]:
     """Yield a new folder that is removed afterwards."""
-    with TemporaryDirectory() as name:
-        _folders.add(name)
-        try:
+    name = ""
+    try:
+        with TemporaryDirectory() as name:
+            _folders.add(name)
             yield Path(name)
-        finally:
-            _folders.discard(name)
+    finally:
+        _folders.discard(name)
 
 
 def remove_all() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxfit.checks import check, check_size
+from jaxfit.checks import check, check_size, check_validation
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import on_host
@@ -90,6 +90,7 @@ def train(
         begun = laid_out() if found is None else None
         if begun is not None:  # before anything is written
             check_size(program, recipe, params, program.size(begun[0]))
+            check_validation(program, begun[1])
         if not earlier.whole:
             before()
             metadata.write_info(directory, found or info, files)

@@ -49,7 +49,10 @@ def text_of(ids: np.ndarray, eos: int, topics: np.ndarray | None = None) -> Text
 
 
 def without_history(data: Any) -> Any:
-    """Return a text, or a model's data of one, whose contexts have no words before a line end."""
+    """Return a text, or a model's data of one, whose contexts have no words before the line end at their beginning.
+
+    That is the line end which precedes the text or, where lines begin afresh, the line.
+    """
     if isinstance(data, Text):
         return data._replace(before=NO_WORD)
     return data._replace(text=without_history(data.text))

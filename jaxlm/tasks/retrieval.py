@@ -70,7 +70,8 @@ def retrieve(
     chosen = [i for i, each in enumerate(known) if each]
     needed = {label: np.ceil(np.asarray(recalls) * len(own) - 1e-9).astype(np.int64).clip(min=1)
               for label, own in owners.items()}  # fmt: skip
-    chance = {label: _by_chance(len(found), len(own), needed[label]) for label, own in owners.items()}
+    sizes = {len(owners[label]): needed[label] for each in known for label in each}
+    chance = {own: _by_chance(len(found), own, k) for own, k in sizes.items()}
     precision, random = np.zeros((2, len(chosen), len(recalls)))
     size = max(1, NUMBERS // max(1, len(found)))
     for first in range(0, len(chosen), size):
@@ -81,7 +82,7 @@ def retrieve(
         for row, query in enumerate(block):
             each = [needed[label] / np.sort(rank[row, owners[label]])[needed[label] - 1] for label in known[query]]
             precision[first + row] = np.mean(each, axis=0)
-            random[first + row] = np.mean([chance[label] for label in known[query]], axis=0)
+            random[first + row] = np.mean([chance[len(owners[label])] for label in known[query]], axis=0)
     by_chance = random.mean(axis=0) if len(chosen) else np.full(len(recalls), np.nan)
     return Retrieval(tuple(recalls), precision, by_chance)
 

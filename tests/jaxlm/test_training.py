@@ -34,6 +34,17 @@ def corpus(place):
     return user_text.from_files([str(place / "train.txt")], [str(place / "valid.txt")], min_count=2).corpus
 
 
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [("train", "there are no examples (training data)"), ("valid", "there is nothing to score (validation data)")],
+)
+def test_data_without_events_are_refused_before_anything_is_written(part, said, corpus, tmp_path):
+    nothing = corpus._replace(**{part: np.zeros(0, np.int32)})
+    with pytest.raises(UserError, match=re.escape(said)):
+        train("lbl", nothing, tmp_path / "out", recipe=RECIPE, config=CONFIG)
+    assert not (tmp_path / "out").exists()
+
+
 def test_time_that_runs_out_in_the_first_stage_leaves_no_model(place, corpus, tmp_path, capsys):
     trained = train(
         "hlbl", corpus, tmp_path / "api", recipe=RECIPE, config=CONFIG, structure=TreeOptions("balanced"),

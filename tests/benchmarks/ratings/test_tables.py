@@ -97,6 +97,7 @@ def test_what_is_damaged_beside_a_model_is_made_again(spec: Spec, empty: bool, t
         assert f"{path.name} is damaged, and is made again ({path})" in capsys.readouterr().err
         assert np.array_equal(found.predictions("test"), expected)
         assert found.info["history"] == whole.info["history"]
+        assert path == whole.directory / DONE or found.info == whole.info, "of the training that was"
         assert store().get(spec).info == found.info
         assert capsys.readouterr().err == ""
     file.unlink()

@@ -112,6 +112,7 @@ TRAIN_MISTAKES = {
     "drops without a best epoch": ("glove --train {ok} --valid {ok} --drops 0.1", "(--drops)"),
     "patience without a best epoch": ("glove --train {ok} --valid {ok} --patience 7", "(--patience)"),
     "validation of a word": ("cbow --train {ok} --valid {bad}/word.txt", "near one another (validation text)"),
+    "standard input twice": ("kn --train {ok} --vocab - --valid -", "standard input cannot be read twice (-)"),
     "too few lines to carve": ("lbl --train {bad}/twice.txt --vocab-size 2", "(--vocab-size)"),
 }  # fmt: skip
 

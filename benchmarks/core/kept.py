@@ -104,8 +104,8 @@ class Kept:
         have kept since the file was read stays.
         """
         names = found.names()
-        before = self._stored().items()
-        self._rows = {one: each for one, each in before if one[0] != key[0] or each.names() != names}
+        before = {one: self._rows.get(one, each) for one, each in self._stored().items()}  # here, in float64
+        self._rows = {one: each for one, each in before.items() if one[0] != key[0] or each.names() != names}
         self._rows[key] = found
         counts: dict[str, int] = {}  # text of an array of counts -> its index; most scores share one
         encode = partial(_encode, counts=counts)

@@ -196,7 +196,7 @@ def _advanced(params: Params, state: State, word: Array, fresh: Array) -> tuple[
 
 
 def _text(config: Config, ids: np.ndarray, eos: int) -> Text:
-    """Return a text to score; where training ran on across lines, contexts have no words before its beginning."""
+    """Return a text that nothing precedes; where training ran on across lines, its contexts have no words before it."""
     text = text_of(ids, eos)
     return without_history(text) if config.across_lines else text
 
@@ -204,7 +204,7 @@ def _text(config: Config, ids: np.ndarray, eos: int) -> Text:
 def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
     """Score a text in one online pass: float64 [events], nats."""
     config, eos = model.config, model.vocabulary.eos
-    text, found, p = _text(config, ids, eos), [], start(config)
+    text, found, p = _text(config, ids, eos) if fresh_lines else text_of(ids, eos), [], start(config)
     across = config.across_lines and not fresh_lines
     for begin in range(0, len(ids), EVENTS):
         index = jnp.minimum(jnp.arange(begin, begin + EVENTS), max(0, len(ids) - 1))

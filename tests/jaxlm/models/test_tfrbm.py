@@ -64,7 +64,7 @@ def model(params, cfg=None):
 def test_online_pass_equals_a_loop_over_the_events(across_lines, fresh_lines, monkeypatch):
     monkeypatch.setattr(tfrbm, "EVENTS", 16)  # several calls
     params, ids = random_params(), random_ids(53)
-    expected, _ = by_loop(params, ids, across_lines and not fresh_lines, alone=across_lines)
+    expected, _ = by_loop(params, ids, across_lines and not fresh_lines, alone=across_lines and fresh_lines)
     of = model(params, config(across_lines=across_lines))
     found = tfrbm.event_log_probs(of, ids, fresh_lines)
     np.testing.assert_allclose(found, -expected, rtol=2e-5)

@@ -64,7 +64,7 @@ class TrainedModel:
             return np.load(path)
         except (OSError, ValueError, EOFError) as error:
             what = f"predictions are lost or damaged: {error}"
-            raise UserError(what, path, f"remove {DONE} beside it, and run the command again") from None
+            raise UserError(what, path, f"remove {self.directory / DONE}, and run the command again") from None
 
 
 class Store(ABC):
@@ -237,11 +237,7 @@ class Store(ABC):
         return self._found[spec]
 
     def _train(self, spec: Any, directory: Path, known: dict[str, Any] | None) -> dict[str, Any]:
-        """Train a model, keep its predictions, and return what is known of it.
-
-        Args:
-            known: of a model whose predictions alone are damaged: what stays.
-        """
+        """Train a model, keep its predictions, and return what is known of it: what an earlier training said, if any."""
         started = time.perf_counter()
         with training_times.timed(directory), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
@@ -291,11 +287,7 @@ def _info(directory: Path) -> dict[str, Any] | None:
 
 
 def _drop_damaged(directory: Path, label: str) -> bool:
-    """Remove what is damaged beside a trained model, which is then as one whose training was interrupted.
-
-    Returns:
-        Whether anything was.
-    """
+    """Remove damaged files of a trained model, as if its training had been stopped; return whether there were any."""
     damaged = [directory / DONE] if (directory / DONE).is_file() and _info(directory) is None else []
     for path in directory.glob(_predictions(directory, "*").name):
         try:

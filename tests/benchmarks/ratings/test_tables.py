@@ -102,7 +102,7 @@ def test_what_is_damaged_beside_a_model_is_made_again(spec: Spec, empty: bool, t
         assert store().get(spec).info == found.info
         assert capsys.readouterr().err == ""
     file.unlink()
-    with pytest.raises(UserError, match=r"predictions are lost or damaged.*remove benchmark\.json beside it"):
+    with pytest.raises(UserError, match=r"predictions are lost or damaged.*remove .*benchmark\.json, and run"):
         found.predictions("test")
 
 

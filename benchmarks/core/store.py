@@ -237,7 +237,7 @@ class Store(ABC):
         return self._found[spec]
 
     def _train(self, spec: Any, directory: Path, known: dict[str, Any] | None) -> dict[str, Any]:
-        """Train a model, keep its predictions, and return what is known of it: what an earlier training said, if any."""
+        """Train a model, keep its predictions, and return what is known of it (`known`, if it was trained before)."""
         started = time.perf_counter()
         with training_times.timed(directory), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)

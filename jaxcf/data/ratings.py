@@ -42,8 +42,11 @@ class RatingScale(NamedTuple):
             return inside & (np.abs(steps - np.round(steps)) < 1e-4 + rounding / self.step)
 
     def level(self, stars: ArrayLike) -> NDArray[np.int32]:
-        """Return the levels of ratings: their positions on the scale, 0 for the lowest."""
-        return np.round((np.asarray(stars, np.float64) - self.low) / self.step).astype(np.int32)
+        """Return the levels of ratings: their positions on the scale, 0 for the lowest.
+
+        A rating halfway between two levels has the higher one.
+        """
+        return np.floor((np.asarray(stars, np.float64) - self.low) / self.step + 0.5).astype(np.int32)
 
     def __str__(self) -> str:
         if self.low == self.high:

@@ -5,7 +5,7 @@ sections and the restriction to frequent words are word2vec's (`questions-words.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -77,7 +77,10 @@ def candidates(vocabulary: Vocabulary, most_frequent: int | None = None) -> dict
 
     `<eos>` and `<unk>` do not count as words.
     """
-    words = [word for word in vocabulary.words if word not in (EOS, UNK)]
+    order: Iterable[int] = range(len(vocabulary))
+    if vocabulary.counts is not None:  # vocabularies of documents need not be in the order of their counts
+        order = np.argsort(-vocabulary.counts, kind="stable").tolist()
+    words = [word for word in map(vocabulary.words.__getitem__, order) if word not in (EOS, UNK)]
     return {word: vocabulary.ids[word] for word in words[:most_frequent]}
 
 

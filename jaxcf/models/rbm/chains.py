@@ -29,7 +29,7 @@ class Chain(NamedTuple):
 def hidden_bias(read: Any, batch: Batch) -> Array:
     """Compute each user's biases of the hidden units, [B, N_h]: b_h, or in the conditional RBM b_h + U f_v (Eq. 5.12).
 
-    Differs: Eq. 5.14 lacks its sum over m, and names rows of U where Eq. 5.12 has columns.
+    Differs: Eq. 5.14 lacks its sum over m. U is transposed here: it has a row for each movie.
 
     Args:
         read: parameters; of U, the rows [n, N_h] of the movies of `batch.rated`.

@@ -308,8 +308,9 @@ def cost(config: Config, costs: Any) -> Cost:
     return Cost(PRODUCT * decisions * config.num_hidden, numbers, numbers, formula)
 
 
-# Differs: the paper states stochastic gradient descent (no rate or minibatch), early stopping and 50 hidden units; it
-# states the function of the units only for DeepDocNADE. The rate and minibatch of "thesis" are ours.
+# Differs: the paper states stochastic gradient descent (no rate or minibatch), early stopping and 50 hidden units. Of
+# DocNADE's units it states the sigmoid for the topics of §6.3, and nothing for the perplexities of Table 1. The rate
+# and minibatch of "thesis" are ours.
 # "tuned" was chosen by validation on 20 Newsgroups (2,000 words, counts replaced by their logarithms): document
 # perplexity 903 there, over one order of the words, first seed (docs/fidelity.md has what else was tried).
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {

@@ -132,6 +132,11 @@ def test_scale_contains_its_levels_only(scale, good, bad):
         assert scale.contains(every).all()
 
 
+def test_ratings_halfway_between_levels_have_the_higher_one():
+    half_stars = np.arange(1, 5.5, 0.5)
+    assert STARS.level(half_stars).tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
 def test_joined_ratings_have_times_if_all_parts_have():
     a, b = random_ratings(2, rows=5), random_ratings(3, rows=4)
     both = join(a, b)

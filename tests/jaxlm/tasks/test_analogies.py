@@ -68,6 +68,11 @@ def test_rare_words_are_neither_asked_nor_answers(tmp_path):
     assert analogies.judge(R, vocabulary, questions, most_frequent=3) == [("family", 0, 2, 0)]
 
 
+def test_frequent_words_of_a_vocabulary_in_another_order_are_those_of_its_counts():
+    vocabulary = Vocabulary(("aardvark", "king", "man", "queen", "zebra"), np.array([1, 9, 9, 20, 0]))
+    assert analogies.candidates(vocabulary, 3) == {"queen": 3, "king": 1, "man": 2}
+
+
 def test_words_are_read_as_the_training_text_was(tmp_path):
     questions = questions_of(tmp_path, ": family\nMan KING Woman Queen\n")
     assert analogies.judge(HAND_MADE, Vocabulary(WORDS), questions) == [("family", 0, 1, 0)]

@@ -57,6 +57,8 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
         form: Any = word_vectors if word_vectors.begins(directory) else arpa
         params, words = form.read(directory)
         return Model(form.MODEL, Vocabulary(words), form.MODEL.config(), params, {"model": form.MODEL.name})
+    if directory.exists() and not directory.is_dir():
+        raise UserError("no regular file and no folder", directory, "save the model to a file first")
     info = read_info(directory)
     record = record_of(info, directory)
     fitting, structure = record.fitting, None

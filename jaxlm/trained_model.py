@@ -280,9 +280,7 @@ class Model:
         """Return the words of a line as the training text has them, for example in lower case, with N for numbers."""
         if not isinstance(text, str):
             raise UserError(f"{type(text).__name__} is not a text", do="give a string")
-        if "\n" in text.removesuffix("\n"):
-            raise UserError("a line has a line end inside", do="split it: text.splitlines()")
-        return reading_of(self.info).prepare(text).split()
+        return reading_of(self.info).words(text)
 
     def vectors(self, name: str | None = None) -> np.ndarray:
         """Return the feature vectors of all words: [N_w, N_f].

@@ -48,7 +48,7 @@ def write_text(words: Sequence[str], vectors: NDArray, path: Path) -> None:
     with writing(path) as file:
         file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n".encode())
         for word, vector in zip(words, vectors, strict=True):
-            file.write(f"{word} {' '.join(f'{x:.7g}' for x in vector)}\n".encode())
+            file.write(f"{word} {' '.join(f'{x:.9g}' for x in vector)}\n".encode())
 
 
 def write_binary(words: Sequence[str], vectors: NDArray, path: Path) -> None:

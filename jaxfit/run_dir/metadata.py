@@ -34,7 +34,8 @@ def read_info(directory: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         if (directory / manifest.NAME).exists() or has_saved(directory):
             raise UserError(f"the model is damaged: {CONFIG} is missing", directory, REPAIR) from None
-        raise NoModel("no model here", directory, "name a folder that `train` wrote") from None
+        what = "no model here" if directory.exists() else "no model here: the path does not exist"
+        raise NoModel(what, directory, "name a folder that `train` wrote") from None
     except OSError as error:
         what = f"the configuration cannot be read: {error.strerror or error}"
         raise UserError(what, directory / CONFIG, "check its permissions") from None

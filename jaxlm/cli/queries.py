@@ -92,7 +92,7 @@ def run_next(args: argparse.Namespace) -> None:
 def _context(args: argparse.Namespace, reading: Reading) -> list[str]:
     """Return the words of the context, which may be the one line of standard input."""
     if args.context != "-":
-        return reading.prepare(args.context).split()
+        return reading.words(args.context)
     lines = [line for line in read_lines("-", reading) if line.strip()]
     if len(lines) != 1:
         raise UserError(f"standard input has {len(lines):,} lines", "-", "give one line, the words of a line so far")
@@ -102,7 +102,7 @@ def _context(args: argparse.Namespace, reading: Reading) -> list[str]:
 def run_sample(args: argparse.Namespace) -> None:
     """Print sentences drawn from the model."""
     model = model_command.model_of(args, PredictsWords)
-    prefix = model_command.reading(args, model).prepare(args.prefix).split()
+    prefix = model_command.reading(args, model).words(args.prefix)
     model_command.note_unknown(args, model, prefix)
     model.encode_line(prefix)  # for its errors
     result: dict[str, Any] = {"seed": args.seed, "lines": [], "ended": []}

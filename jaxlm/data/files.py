@@ -22,8 +22,9 @@ MAX_WORD_BYTES = 1 << 22
 # Punctuation becomes a word of its own, except inside a word (don't, well-known) or a number (3.14, 1,000).
 # Runs of one mark (--, ...) are one word, and so are bracketed words such as <unk>.
 _PUNCTUATION = re.compile(r"(<\w+>|--+|\.\.+|(?<!\w)['’&-]|['’&-](?!\w)|[.,:/](?!\d)|(?<!\d)[.,:/]|[^\w\s'’&.,:/-])")
-# Unicode's white space besides ASCII's
-_BLANKS = "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+_SEPARATORS = "\x1c\x1d\x1e\x1f"  # ASCII characters that are blanks to str.split, not to bytes.split
+# white space besides that of bytes.split
+_BLANKS = _SEPARATORS + "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 _SPACES = " \t\n\r\x0b\x0c" + _BLANKS
 _BLANK = re.compile(f"[{_BLANKS}]")
 _NUMBER = re.compile(rf"(?<![^{_SPACES}])[+-]?\d+(?:[.,:/-]\d+)*(?![^{_SPACES}])")
@@ -45,6 +46,16 @@ class Reading:
         if self.lower:
             text = text.lower()
         return _NUMBER.sub("N", text) if self.numbers else text
+
+    def words(self, line: str) -> list[str]:
+        """Preprocess a line, and split it into words.
+
+        Raises:
+            UserError: there is a line end inside.
+        """
+        if "\n" in line.removesuffix("\n"):
+            raise UserError("a line has a line end inside", do="give one line at a time")
+        return self.prepare(line).split()
 
 
 ENCODING_ADVICE = "name the file's encoding, for example --encoding latin-1"
@@ -117,7 +128,7 @@ def read_lines(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) ->
 
 def split(text: str) -> list[bytes]:
     """Split text into words, with `<eos>` for each line end."""
-    if not text.isascii():
+    if not text.isascii() or any(separator in text for separator in _SEPARATORS):
         text = _BLANK.sub(" ", text)
     return text.encode().replace(b"\n", b" <eos> ").split()
 

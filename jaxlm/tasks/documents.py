@@ -125,4 +125,4 @@ def write_vectors(vectors: NDArray[np.float32], path: Path) -> None:
         if path.suffix == ".npy":
             write_npy(file, vectors)
         else:
-            file.writelines(f"{' '.join(f'{x:.7g}' for x in vector)}\n".encode() for vector in vectors)
+            file.writelines(f"{' '.join(f'{x:.9g}' for x in vector)}\n".encode() for vector in vectors)

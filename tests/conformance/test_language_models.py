@@ -248,8 +248,8 @@ def test_word_vectors_are_exported_and_have_neighbours(case, trained, tmp_path):
         head, *lines = out.read_text().splitlines()
         assert tuple(map(int, head.split())) == vectors.shape
         assert [line.split()[0] for line in lines] == list(model.vocabulary.words)
-        written = [[float(x) for x in line.split()[1:]] for line in lines]
-        np.testing.assert_allclose(written, vectors, rtol=1e-5)
+        written = np.array([line.split()[1:] for line in lines], np.float32)
+        np.testing.assert_array_equal(written, vectors.astype(np.float32))
         assert np.any(vectors)
         cosines = np.delete(cosine(vectors, tea := model.vocabulary.ids["tea"]), tea)
         assert model.neighbours("tea", 1, name)[0].cosine == pytest.approx(cosines.max(), abs=1e-5)

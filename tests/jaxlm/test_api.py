@@ -180,7 +180,7 @@ def test_errors_can_be_told_apart(lines, counted, neural):
         neural.neighbours(["cat"])
     with pytest.raises(UserError, match="list is not a text"):
         neural.score(["the cat"])
-    with pytest.raises(UserError, match="a line has a line end inside - split it"):
+    with pytest.raises(UserError, match="a line has a line end inside - give one line"):
         counted.score("the cat\nthe dog")
     assert counted.score("the cat\n") == counted.score("the cat")
     for asked in (neural.score, neural.log_prob, counted.log_prob):

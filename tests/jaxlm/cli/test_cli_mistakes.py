@@ -137,7 +137,7 @@ MISTAKES = {
     "train --train {place}/train.txt kn": "--train is before MODEL (jaxlm train) - write MODEL first",
     "eval {place}/kn": "--text is missing",
     "eval --text {place}/test.txt {place}/kn.arpa": "DIR is missing (jaxlm eval) - --text takes all names after it",
-    "eval {place}/nothing --text {place}/test.txt": "no model here",
+    "eval {place}/nothing --text {place}/test.txt": "no model here: the path does not exist",
     "eval {place} --text {place}/test.txt": "no model here",
     "eval {place}/kn --text {place}/nothing.txt": "there is no such file",
     "eval {place}/kn --text {place}": "a directory was given instead of a file",
@@ -175,6 +175,11 @@ def test_a_mistake_is_one_line_and_changes_nothing(place, complaint, command):
     before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
     assert MISTAKES[command].format(place=place) in complaint(*command.format(place=place).split())
     assert before == {path: path.stat().st_mtime_ns for path in place.rglob("*")}
+
+
+@pytest.mark.parametrize("command", [["next"], ["sample", "--prefix"]])
+def test_words_of_a_line_have_no_line_end_inside(place, complaint, command):
+    assert "a line has a line end inside" in complaint(command[0], place / "kn", *command[1:], "The\nhe")
 
 
 def test_a_damaged_model_is_named(place, complaint, call, tmp_path):

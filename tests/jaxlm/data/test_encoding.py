@@ -254,7 +254,7 @@ def test_preprocessing_splits_punctuation_and_replaces_numbers():
     assert Reading().prepare(text) == text
 
 
-@pytest.mark.parametrize("blank", ["\u3000", "\xa0", "\u2028", "\u2029", "\x85", "\u202f", "\t", " \r"])
+@pytest.mark.parametrize("blank", [*"\x1c\x1d\x1e\x1f\u3000\xa0\u2028\u2029\x85\u202f\t", " \r"])
 def test_unicode_white_space_separates_words_and_ends_no_line(tmp_path, blank):
     path = write(tmp_path / "t", f"un{blank}mot 12{blank}mots\nun{blank}\r\n")
     vocabulary, (ids, _) = build([path], Reading(numbers=True), closed=True)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from jaxcf import api
 from jaxcf.contract import PredictsRatings
+from jaxcf.data.ids import written
 from jaxcf.models import get, require
 from jaxcf.recommender import Model
 from jaxfit.errors import missing_package, value_errors
@@ -129,7 +130,7 @@ class RatingRegressor(RegressorMixin, BaseEstimator):
         return {name: value for name, value in super().__getstate__().items() if name != "_model"}
 
     def _ids(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the ids of users and of items, each of one type."""
+        """Return the ids of users and of items, each as integers or as text."""
         if hasattr(X, "iloc"):  # of pandas, whose columns have types of their own
             columns = [np.asarray(X.iloc[:, place]) for place in range(X.shape[1])] if len(X.shape) == 2 else []
         else:
@@ -139,5 +140,5 @@ class RatingRegressor(RegressorMixin, BaseEstimator):
             raise ValueError("there are no ratings, or pairs, in X")
         if len(columns) != 2:
             raise ValueError(f"X has shape {np.shape(X)}: give users and items as two columns, [N, 2]")
-        users, items = (np.array(column.tolist()) for column in columns)
+        users, items = map(written, columns)
         return users, items

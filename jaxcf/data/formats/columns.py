@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from jaxcf.data.formats.file_layout import COLUMNS
 from jaxcf.data.formats.parsing import Part
+from jaxcf.data.ids import trimmed
 from jaxfit.files import large_arrays, limits
 from jaxfit.files.large_arrays import Collector
 
@@ -109,7 +110,7 @@ class _Texts:
     def codes(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
         """Return the places of a column's texts, of which new ones are added."""
         encoded = column.combine_chunks()
-        texts = pc.fill_null(pc.utf8_trim_whitespace(encoded.dictionary), "")
+        texts = trimmed(encoded.dictionary)
         places = pc.index_in(texts, self.texts)
         if places.null_count:
             new = pc.unique(texts.filter(pc.is_null(places)))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from jaxcf.data.formats import bad_lines
 from jaxcf.data.formats.file_layout import columns_by_name, lines, opened
 from jaxcf.data.formats.parsing import TEXTS, Part, of_table
+from jaxcf.data.ids import as_text
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
@@ -179,14 +180,10 @@ def _part(
 
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return ids or ratings as text; a column of floats that are all whole has whole numbers."""
-    if pa.types.is_floating(column.type):
-        column = pc.if_else(pc.is_nan(column), None, column)  # as pandas writes a missing value
-        if pc.all(pc.equal(pc.floor(column), column)).as_py() and (pc.max(pc.abs(column)).as_py() or 0) < 2**53:
-            column = column.cast(pa.int64())
+    """Return ids or ratings as text."""
     if pa.types.is_dictionary(column.type) and pa.types.is_string(column.type.value_type):
         return column.cast(TEXTS)
-    return column.cast(pa.utf8()).cast(TEXTS)
+    return as_text(column).cast(TEXTS)
 
 
 def _times(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -97,6 +97,16 @@ def test_integers_and_text_match_if_written_alike():
     assert find(text, np.array([[7.0, "ab"], [7, "x"]], object)).tolist() == [[1, 3], [1, -1]]
 
 
+def test_ids_match_as_training_reads_them():
+    known = np.array(["1e+20", "7", "a", "false", "true"])
+    assert find(known, [True, False]).tolist() == [4, 3]
+    assert find(known, [" a", "7 ", "a b"]).tolist() == [2, 1, -1]
+    assert find(known, np.array(["a ", "\tb", "7"])).tolist() == [2, -1, 1]
+    assert find(known, [1e20, 7.0, 0.5]).tolist() == [0, 1, -1]
+    assert find(known, [True, "a", 7.0, 1e20, "\ud800", object()]).tolist() == [4, 2, 1, 0, -1, -1]
+    assert find(np.array([2**60]), np.array([2.0**60, np.inf])).tolist() == [0, -1]
+
+
 def test_union_is_text_if_any_set_is():
     assert union(np.array([10, 9]), np.array([9, 11])).tolist() == [9, 10, 11]
     assert union(np.array([10, 9]), np.array(["9", "b"])).tolist() == ["10", "9", "b"]

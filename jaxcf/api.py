@@ -53,8 +53,8 @@ def train(
     Args:
         model: the name of a registered model, as in `jaxcf train MODEL`.
         ratings: a file (its name, or a path) or several; a pandas DataFrame or another table, whose columns are found
-            by their names; columns by name; or rows of (user, item, stars[, time]). For models of implicit data: counts
-            in place of stars, or only pairs. None: ratings drawn from a synthetic model.
+            by their names; columns by name; or rows, of (user, item, stars[, time]) or by name. For models of implicit
+            data: counts in place of stars, or only pairs. None: ratings drawn from a synthetic model.
         valid: validation ratings, given likewise; None: 5 % of the training ratings, if the model needs any.
         rated: further pairs of user and item, without ratings, for models that use rated items: for example the pairs
             of a test set, as `--condition test` of the command gives.

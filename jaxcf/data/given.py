@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +17,8 @@ from jaxcf.data.ratings import Catalogue, Ratings, RatingScale, relabel
 from jaxfit.call import checked
 from jaxfit.errors import UserError, named
 
-# A file by its name or path; several paths; a table (pandas, polars, Arrow); columns by name; rows (user, item, stars).
+# A file by its name or path; several paths; a table (pandas, polars, Arrow); columns by name; rows, of
+# (user, item, stars) or of columns by name.
 Table: TypeAlias = str | os.PathLike[str] | Iterable[Any] | Any
 TEMPORARY = "jaxcf-table-"  # begins the names of folders
 
@@ -27,7 +28,8 @@ def as_files(ratings: Table, name: str) -> Iterator[list[str]]:
     """Yield the names of the given files, or of a temporary Parquet file of the given ratings.
 
     Args:
-        ratings: as `Table`. Columns are found by their names, as in a file; rows are (user, item[, stars[, time]]).
+        ratings: as `Table`. Columns are found by their names, as in a file; rows are (user, item[, stars[, time]]), or
+            have columns by name, as {"user": 196, "item": 242, "stars": 3}.
         name: of a temporary file: "ratings", "valid", ….
 
     Raises:
@@ -71,7 +73,14 @@ def _table(ratings: Any, name: str) -> pa.Table:
             return pa.Table.from_pandas(ratings, preserve_index=False)
         if _is_table(ratings):
             return pa.table(ratings)
-        rows = [tuple(row) for row in ratings]
+        rows = list(ratings)
+        if rows and all(isinstance(row, Mapping) for row in rows):  # a value that a row lacks is missing
+            names = dict.fromkeys(column for row in rows for column in row)
+            return pa.table({str(column): pa.array([row.get(column) for row in rows]) for column in names})
+        if wrong := next((row for row in rows if isinstance(row, Mapping | Set | str | bytes)), None):
+            what = f"a row is a {type(wrong).__name__}, not a tuple of user, item and stars"
+            raise UserError(what, name, "give rows of (user, item, stars)")
+        rows = [tuple(row) for row in rows]
         width = {len(row) for row in rows}
         if rows and not (len(width) == 1 and width <= {2, 3, 4}):
             what = f"rows have {' or '.join(map(str, sorted(width)))} columns"

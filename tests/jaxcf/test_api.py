@@ -35,7 +35,9 @@ def test_files_tables_columns_and_rows_give_the_same_model(frame, model, tmp_pat
     columns = {"user": [r[0] for r in ROWS], "item": [r[1] for r in ROWS], "stars": [r[2] for r in ROWS]}
     users, items = [row[0] for row in ROWS], [row[1] for row in ROWS]
     file = tmp_path / "ratings.csv"
-    for ratings in (str(file), [file], frame.set_index("userId").reset_index(), columns, ROWS):
+    records = frame[["rating", "movieId", "userId"]].to_dict("records")
+    tables = frame.set_index("userId").reset_index(), columns, ROWS, records, iter(records)
+    for ratings in (str(file), [file], *tables):
         other = jaxcf.train("bias", ratings, progress=False)
         np.testing.assert_array_equal(other.predict(users, items), model.predict(users, items))
 
@@ -154,6 +156,11 @@ def test_a_model_by_sgd_is_resumed(frame, tmp_path):
         ([("a", "b", 3.0), (1, "c", 4.0)], "not of one type"),
         ([("a", "b", 3.0), ("a",)], "rows have 1 or 3 columns"),
         ([("a", "b")], "without ratings"),
+        ([{"user": "a", "item": "b"}], "without ratings"),
+        ([{"user": "a", "item": "b"}, {"user": "a", "item": "c", "rating": 3}], "the rating is missing .ratings, row"),
+        ([{"user": "a", "item": "b", "rating": 3}, ("a", "c", 3)], "a row is a dict, not a tuple of user, item and"),
+        ([{"a", "b", 3.0}], r"a row is a set, .* - give rows of \(user, item, stars\)"),
+        ([("a", "b", 3.0), "abc"], "a row is a str, not a tuple"),
         ({"user": ["a"], "item": ["b"], "wert": [3]}, r"ratings are \(ratings\) - the columns are user, item, wert:"),
         ([(10**19, 1, 3), (2, 1, 4)], "a whole number is of more than 64 bits .ratings. - give ids as text"),
         ({"user": [10**30, 2], "item": [1, 1], "stars": [3, 4]}, "a whole number is of more than 64 bits"),

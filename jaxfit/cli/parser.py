@@ -4,8 +4,10 @@ import argparse
 import difflib
 import functools
 import importlib
+import itertools
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -46,11 +48,20 @@ class Parser(argparse.ArgumentParser):
             raise UserError(f"there is no {name} {given!r}", self.prog, suggestion(given, known))
         argument = re.match(r"argument (\S+): (.*)$", message)
         if argument:
+            if argument[2].startswith("expected "):
+                self._refuse_dashed_value(argument[1], argument[2])
             raise UserError(argument[2], argument[1], f"see {self.prog} --help")
         missing = re.match(r"the following arguments are required: (.*)$", message)
         if missing:
             raise UserError(f"{missing[1].split(', ')[0]} is missing", self.prog, f"see {self.prog} --help")
         raise UserError(message, self.prog, f"see {self.prog} --help")
+
+    def _refuse_dashed_value(self, option: str, what: str) -> None:
+        """Raise UserError if the value of an option begins with "-", which argparse takes as another option."""
+        for name, value in itertools.pairwise(self.given):
+            if name in option.split("/") and re.match("-[^-]", value) and value not in self._option_string_actions:
+                do = f"a value that begins with - follows =: {shlex.join([f'{name}={value}'])}"
+                raise UserError(what, option, do)
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """Parse, with all options."""

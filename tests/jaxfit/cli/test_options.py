@@ -84,6 +84,25 @@ def test_values_out_of_bounds_name_their_option(arguments):
     assert raised.value.do
 
 
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--scale", "-10,10,3"], "argument (--scale) - a value that begins with - follows =: --scale=-10,10,3"),
+        (["--names", "-a;b"], "argument (--names) - a value that begins with - follows =: '--names=-a;b'"),
+        (["--scale", "1", "--scale", "-1x"], "argument (--scale) - a value that begins with - follows =: --scale=-1x"),
+        (["--scale", "--names", "a"], "argument (--scale) - see tool --help"),
+        (["--scale"], "argument (--scale) - see tool --help"),
+    ],
+)
+def test_a_value_that_begins_with_a_dash_is_given_after_an_equals_sign(argv, said):
+    parser = Parser("tool")
+    parser.add_argument("--scale")
+    parser.add_argument("--names", nargs="+")
+    with pytest.raises(UserError) as error:
+        parse(parser, argv)
+    assert str(error.value).endswith(said)
+
+
 def test_help_shows_meaning_unit_and_default():
     shown = parser(defaults={"rule": "sgd in one, adam in two"})
     shown.shows_rare = True

@@ -90,6 +90,9 @@ def _table(ratings: Any, name: str) -> pa.Table:
     except pa.ArrowException as error:
         what = f"the values of a column are not of one type: {str(error).splitlines()[0]}"
         raise UserError(what, name, "give ids as text, or all as whole numbers, and stars as numbers") from None
+    except UnicodeError as error:
+        what = f"an id is not valid text: {error}"
+        raise UserError(what, name, "correct it: it has half of a surrogate pair") from None
     except ValueError as error:  # of columns of the same name
         raise UserError(str(error).splitlines()[0], name, "give each column once, and all of one length") from None
     except OverflowError:

@@ -164,6 +164,7 @@ def test_a_model_by_sgd_is_resumed(frame, tmp_path):
         ({"user": ["a"], "item": ["b"], "wert": [3]}, r"ratings are \(ratings\) - the columns are user, item, wert:"),
         ([(10**19, 1, 3), (2, 1, 4)], "a whole number is of more than 64 bits .ratings. - give ids as text"),
         ({"user": [10**30, 2], "item": [1, 1], "stars": [3, 4]}, "a whole number is of more than 64 bits"),
+        ([("a\ud800", 1, 3), ("b", 1, 4)], "an id is not valid text: .* - correct it: it has half of a surrogate pair"),
         ("no-such-file.csv", "there is no such file"),
         ({"a": [1], "b": [2]}, "cannot be identified"),
     ],

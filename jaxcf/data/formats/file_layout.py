@@ -162,6 +162,9 @@ def layout_of(path: Source, reading: Reading, wanted: Collection[str]) -> Layout
     start = list(itertools.islice(lines(path, reading.encoding, strict=not reading.skip_bad), number))
     if not start:
         raise UserError("the file holds blank lines only", path, "check the name")
+    if len(start) == 1 and "\r" in start[0][1]:
+        do = "convert them: tr '\\r' '\\n' < FILE > NEW"
+        raise UserError("the lines end in carriage returns alone", path, do)
     if reading.skip_bad:
         kinds = [_kind(line, reading) for _, line in start]
         most = collections.Counter(filter(None, kinds)).most_common(1)

@@ -32,7 +32,7 @@ BAD = {
     "not utf-8": (b"1,2,3\n1,\xff,4\n", "not valid utf-8", 2),
     "no text": (b"1,2,3\n\x00\xff\n", "not valid utf-8", 2),
     "field of 200,000 characters": (f'"{"7" * 200_000}",2,3,4,5\n', "columns cannot be identified", 1),
-    "carriage return beside quotes": ('"1"\r,2,3,4,5\n', "columns cannot be identified", 1),
+    "carriage return beside quotes": ('"1"\r,2,3,4,5\n1,2,3,4,5\n', "columns cannot be identified", 1),
     "no time": ("1,2,3,4\n1,3,3,soon\n", "invalid time 'soon'", 2),
     "missing time": ("1,2,3,4\n1,3,3,\n", "the time is missing", 2),
     "duplicate": ("1,2,3\n4,2,3\n1,3,1\n4,2,5\n1,2,4\n", "user 4 has already rated item 2", 4),

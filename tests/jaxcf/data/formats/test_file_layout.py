@@ -180,6 +180,13 @@ def test_utf_16_is_recognised(tmp_path):
         read(path)
 
 
+def test_line_ends_of_carriage_returns_alone_are_recognised(tmp_path):
+    for body in ("user,item,stars\r1,2,3\r2,3,4\r", "1,2,3\r2,3,4\r", "1:\r10,3,2005-09-06\r"):
+        for reading in (Reading(), Reading(skip_bad=1)):
+            with pytest.raises(UserError, match=r"carriage returns alone .*: tr '.r' '.n' < FILE > NEW$"):
+                read(write_file(tmp_path, "r.csv", body), reading)
+
+
 def test_other_encodings_are_read(tmp_path):
     path = write_file(tmp_path, "r.csv", "Zoë,1,3\nAnna,2,4\n".encode("latin-1"))
     assert read(path, Reading(encoding="latin-1")).catalogue.users.tolist() == ["Anna", "Zoë"]

@@ -131,12 +131,18 @@ def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, asked: Q
             raise UserError("no rating is of a user of --known", args.ratings[0], do)
         note_number(args, ~mine, "rating", "of users without known ones: left out")
         ratings = take(ratings, mine)
+    known = _among(ratings, asked.users.ratings, asked.ids.num_items)
+    trained = np.zeros_like(known)
+    if args.known:  # which may be users of training
+        user = model.catalogue.user_index(asked.ids.users)[ratings.user]
+        trained = _among(ratings._replace(user=user), model.known.ratings, asked.ids.num_items) & ~known
     if model.record.implicit:  # what is unknown is not ranked, which `_ranked` says
-        what = "positive", "known to the model: not ranked"
+        note_number(args, known, "positive", "known to the model: not ranked")
+        note_number(args, trained, "positive", "of training: ranked, though the model was trained on them")
     else:
         note_unknown(args, model, ratings.item, None if args.known else ratings.user)
-        what = "rating", "known to the model: such errors are not those of predictions"
-    note_number(args, _among(ratings, asked.users.ratings, asked.ids.num_items), *what)
+        what = "known to the model: such errors are not those of predictions"
+        note_number(args, known | trained, "rating", what)
     return ratings
 
 

@@ -135,6 +135,8 @@ def new_users(
             tables.append(found)
     ids.append(found.users if isinstance(found, reading.PairTable) else found.catalogue.users)
     catalogue = Catalogue(union(*ids), model.catalogue.items, model.catalogue.scale)
+    trained = model.in_training.user[model.catalogue.user_index(catalogue.users)]
+    note_number(args, trained, "user", "from training among the new ones: treated as new, without what training had")
     ratings = EMPTY
     warn_unknown(model, files, found, users=False)
     if not isinstance(found, reading.PairTable):

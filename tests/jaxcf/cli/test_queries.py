@@ -222,7 +222,8 @@ def test_new_users_may_have_rated_items_without_ratings(files, models, capsys):
         expected = model.recommend(ratings=ratings, rated=rated, top=50)
         assert {a["item"] for a in found[user]} == {a.item for a in expected}
         np.testing.assert_allclose([a["stars"] for a in found[user]], [a.value for a in expected], rtol=1e-5)
-    _, out, _ = run(capsys, *ask, files / "pairs.csv")
+    _, out, err = run(capsys, *ask, files / "pairs.csv")
+    assert "1 user from training among the new ones: treated as new, without what training had" in err
     alone = json.loads(out)["recommended"]
     assert set(alone) == {"ann", "cleo", "u1"}
     assert alone["cleo"] == found["cleo"]

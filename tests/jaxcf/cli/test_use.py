@@ -17,7 +17,7 @@ def run(capsys, *argv):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Make a folder with ratings, pairs, ids of others, and a trained model `bias`."""
+    """Make a folder with ratings, pairs, ids of others, and trained models."""
     folder = tmp_path_factory.mktemp("use")
     rows = [(user, item, 1 + user * item % 5) for user in range(1, 9) for item in range(50, 57) if (user + item) % 3]
     (folder / "ratings.csv").write_text("u,i,r\n" + "".join(f"{u},{i},{s}\n" for u, i, s in rows))
@@ -27,6 +27,10 @@ def folder(tmp_path_factory):
     assert cli.main(["train", "bias", "--ratings", str(folder / "ratings.csv"), "--out", str(folder / "bias")]) == 0
     assert cli.main([
         "train", "pmf", "--ratings", str(folder / "ratings.csv"), "--out", str(folder / "pmf"), "--epochs", "1",
+        "--num-features", "2",
+    ]) == 0  # fmt: skip
+    assert cli.main([
+        "train", "wmf", "--ratings", str(folder / "ratings.csv"), "--out", str(folder / "wmf"), "--epochs", "1",
         "--num-features", "2",
     ]) == 0  # fmt: skip
     return folder
@@ -72,6 +76,28 @@ def test_ids_that_are_in_no_other_file_are_warned_of(folder, capsys, argv, said)
     names |= {path.stem: path for path in folder.glob("*.csv")}
     _, _, err = run(capsys, *(word.format(**names) for word in argv))
     assert f"jaxcf: warning: {said.format(**names)}" in err
+
+
+def test_new_users_that_were_in_training_are_reported(folder, tmp_path, capsys):
+    mine = [row for row in (folder / "ratings.csv").read_text().splitlines() if row.startswith("1,")]
+    (tmp_path / "known.csv").write_text("\n".join(["user,item,stars", mine[0], "ann,51,5"]))
+    (tmp_path / "asked.csv").write_text("\n".join(["user,item,stars", *mine, "1,99,3", "ann,52,4"]))
+    said = "1 user from training among the new ones: treated as new, without what training had"
+    for model in ("pmf", "wmf"):
+        argv = ["eval", folder / model, "--ratings", tmp_path / "asked.csv", "--known", tmp_path / "known.csv"]
+        _, _, err = run(capsys, *argv)
+        assert said in err
+        if model == "pmf":
+            assert f"{len(mine)} ratings known to the model: such errors are not those of predictions" in err
+        else:
+            assert "1 positive known to the model: not ranked" in err
+            assert f"{len(mine) - 1} positives of training: ranked, though the model was trained on them" in err
+    _, _, err = run(capsys, "recommend", folder / "pmf", "--users", tmp_path / "known.csv")
+    assert said in err
+    (tmp_path / "known.csv").write_text("user,item,stars\nann,51,5\n")
+    _, _, err = run(capsys, *argv)
+    assert "from training" not in err
+    assert "of training" not in err
 
 
 COMMANDS = {

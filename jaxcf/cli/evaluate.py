@@ -69,6 +69,9 @@ def run_eval(args: argparse.Namespace) -> None:
     if args.relevant is not None and model.record.implicit:
         what = f"{model.name} ranks positives, which --positive of its training tells"
         raise UserError(what, "--relevant", "leave it out")
+    scale = model.catalogue.scale
+    if args.relevant is not None and args.relevant > scale.high:
+        raise UserError(f"no rating is of {args.relevant:g} stars", "--relevant", f"ratings are {scale}")
     table = read(args, model, files)
     warn_unknown(model, files, table, users=not args.known)
     if not model.record.implicit:
@@ -76,20 +79,20 @@ def run_eval(args: argparse.Namespace) -> None:
     asked = queried(model, args)
     ratings = _of_asked(model, args, relabel(model.taken(table.ratings), table.catalogue, asked.ids), asked)
     record: dict[str, Any] = {}
-    lines: list[str] = []
     if args.known:
         record["users_folded_in"] = asked.ids.num_users
     if not model.record.implicit:
         more, lines = _errors(args, model, asked, ratings)
         record |= more
+        if not args.json:
+            print("\n".join(lines), flush=True)
     if args.top is not None or model.record.implicit:
         more, line = _ranked(args, model, asked, ratings)
         record |= more
-        lines.append(line)
+        if not args.json:
+            print(line)
     if args.json:
         print_answer(args, model.name, record)
-    else:
-        print("\n".join(lines))
 
 
 def _errors(
@@ -174,8 +177,6 @@ def _ranked(args: argparse.Namespace, model: Model, asked: Queried, ratings: Rat
     relevant = scale.low + 0.75 * (scale.high - scale.low) if args.relevant is None else args.relevant
     if implicit:
         relevant = -math.inf
-    elif relevant > scale.high:
-        raise UserError(f"no rating is of {relevant:g} stars", "--relevant", f"ratings are {scale}")
     known = (ratings.user >= 0) & (ratings.item >= 0)
     found = take(ratings, known)
     note_number(args, ~known, "rating", "of users or items that the model does not know: not ranked")
@@ -186,6 +187,9 @@ def _ranked(args: argparse.Namespace, model: Model, asked: Queried, ratings: Rat
     if not len(result.users):
         if implicit:
             raise UserError("there is no positive to rank", args.ratings[0], "give others than those of training")
+        if _among(found, asked.users.ratings, number).all():
+            what = "there is no rating to rank: none is new to its user"
+            raise UserError(what, args.ratings[0], "give others than those of training, or leave --top out")
         what = f"no rating to rank is of {relevant:g} stars or more"
         raise UserError(what, args.ratings[0], "lower --relevant, or leave --top out")
     popular = ranking.recommended(ranking.by_popularity(model.known.ratings, number), *to_rank)

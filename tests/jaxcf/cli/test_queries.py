@@ -303,9 +303,6 @@ WRONG = {
         ["eval", "{pmf}", "--ratings", "{test}", "--known", "{known}"],
         "no rating is of a user of --known ({test})",
     ),
-    "nothing to rank": (
-        ["eval", "{pmf}", "--ratings", "{low}", "--top", "3"], "no rating to rank is of 4 stars or more ({low})"
-    ),
     "no pairs to predict": (["predict", "{pmf}", "--pairs", "{header}"], "holds no pairs of user and item"),
     "nobody to recommend to": (["recommend", "{crbm}", "--users", "{header}"], "holds no pairs of user and item"),
     "known but empty": (["eval", "{pmf}", "--ratings", "{test}", "--known", "{empty}"], "the file is empty"),
@@ -317,7 +314,6 @@ def test_user_errors_are_one_line(case, files, models, tmp_path, capsys):
     names = {path.stem: path for path in files.glob("*.csv")} | {path.name: path for path in models.glob("*")}
     names["off"], names["empty"] = write(tmp_path / "off.csv", [("u1", "n1", 7)]), tmp_path / "empty.csv"
     names["empty"].write_text("")
-    names["low"] = write(tmp_path / "low.csv", [("u1", "m1", 1)])
     names["header"] = write(tmp_path / "header.csv", [], "user,item")
     argv, said = WRONG[case]
     status, out, err = run(capsys, *(word.format(**names) for word in argv))

@@ -100,6 +100,22 @@ def test_new_users_that_were_in_training_are_reported(folder, tmp_path, capsys):
     assert "of training" not in err
 
 
+def test_errors_are_printed_where_there_is_nothing_to_rank(folder, tmp_path, capsys):
+    low, trained = tmp_path / "low.csv", folder / "ratings.csv"
+    low.write_text("user,item,stars\n1,50,1\n1,51,1\n")
+    for file, said in (
+        (low, "no rating to rank is of 4 stars or more ({}) - lower --relevant, or leave --top out"),
+        (trained, "there is no rating to rank: none is new to its user ({}) - give others than those of training, or"),
+        (folder / "others.csv", "there is no rating to rank: none is new to its user"),
+    ):
+        argv = ["eval", folder / "bias", "--ratings", file, "--top", "3"]
+        status, out, err = run(capsys, *argv)
+        assert status == 2
+        assert f"jaxcf: {said.format(file)}" in err
+        assert out == run(capsys, *argv[:-2])[1] != ""
+        assert run(capsys, *argv, "--json")[:2] == (2, "")
+
+
 COMMANDS = {
     "predict": ["predict", "{pmf}", "--pairs", "{pairs}"],
     "eval": ["eval", "{pmf}", "--ratings", "{ratings}"],

@@ -116,6 +116,19 @@ def test_errors_are_printed_where_there_is_nothing_to_rank(folder, tmp_path, cap
         assert run(capsys, *argv, "--json")[:2] == (2, "")
 
 
+def test_a_user_who_has_rated_everything_is_reported(folder, tmp_path, capsys):
+    items = list(range(50, 57))
+    all_rated = ",".join(f"{item}:3" for item in items)
+    status, out, err = run(capsys, "recommend", folder / "pmf", "--rated", all_rated)
+    assert (status, out) == (0, "")
+    assert "1 user has every item already: nothing is recommended" in err
+    rows = [f"{user},{item},3" for user in "ab" for item in items]
+    (tmp_path / "all.csv").write_text("\n".join(["user,item,stars", *rows, "c,50,3"]))
+    _, out, err = run(capsys, "recommend", folder / "pmf", "--users", tmp_path / "all.csv", "--top", "1")
+    assert len(out.splitlines()) == 1
+    assert "2 users have every item already: nothing is recommended" in err
+
+
 COMMANDS = {
     "predict": ["predict", "{pmf}", "--pairs", "{pairs}"],
     "eval": ["eval", "{pmf}", "--ratings", "{ratings}"],

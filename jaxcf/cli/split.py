@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
         elif args.scheme != scheme:
             raise UserError(f"it does not go with --scheme {args.scheme}", f"--{name}", f"use --scheme {scheme}")
     how = Reading.of(options.given(args, Reading), args.counts)
-    table = reading.read(args.files, how, counts=args.counts, times=True)
+    table = reading.read(args.files, how, counts=args.counts, times=True, exact=True)
     note(args, *table.notes)
     files = {out / f"{name}.csv": part for name, part in parts(args, table.ratings)}
     for path in files:

@@ -79,6 +79,7 @@ def read(
     scale: RatingScale | None = None,
     counts: bool = False,
     times: bool = False,
+    exact: bool = False,
 ) -> Table:
     """Read ratings from files, in their order.
 
@@ -90,6 +91,7 @@ def read(
             from the files.
         counts: whether the values are counts of implicit data: 1 for each line in files of pairs.
         times: whether times are read, where files have them.
+        exact: whether ratings are float64, as to be written again, in place of float32, as models take them.
 
     Raises:
         UserError: a file is missing or cannot be parsed, a value is missing or invalid, a rating is off a given scale,
@@ -99,7 +101,7 @@ def read(
     reading = reading or Reading()
     scale = _one_scale(reading, scale)
     columns = _columns(paths, reading, COLUMNS if times else RATINGS, scale, counts)
-    return _table(columns, paths, reading, scale, counts)
+    return _table(columns, paths, reading, scale, counts, exact)
 
 
 def read_either(
@@ -255,6 +257,7 @@ def _table(
     reading: Reading,
     scale: RatingScale | None,
     counts: bool = False,
+    exact: bool = False,
 ) -> Table:
     """Convert columns to ratings, or to counts; if a scale is given, ratings off it are errors."""
     file, rated = _as_list(paths)[0], "stars" in columns.codes
@@ -263,7 +266,7 @@ def _table(
     if columns.unrated is not None:
         _require_pairs(columns.unrated, file, counts)
     if rated:
-        stars, values = stars_of(columns, scale, reading)
+        stars, values = stars_of(columns, scale, reading, np.float64 if exact else np.float32)
     else:
         stars, values = np.ones(columns.rows, np.float32), np.ones(1)
     (user, users), (item, items) = (indices(columns, name) for name in PAIRS)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from jaxcf.data.formats.bad_lines import LARGEST, are_ratings, rating_fault, rating_of
 from jaxcf.data.formats.columns import Columns
@@ -99,13 +99,16 @@ def _ids(texts: pa.Array) -> np.ndarray:
     return np.array(texts.to_pylist(), np.str_)
 
 
-def stars_of(columns: Columns, scale: RatingScale | None, reading: Reading) -> tuple[np.ndarray, np.ndarray]:
-    """Return ratings as float32, and the distinct ones, ascending.
+def stars_of(
+    columns: Columns, scale: RatingScale | None, reading: Reading, kind: DTypeLike = np.float32
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ratings, and the distinct ones as float64, ascending.
 
     Args:
         columns: the rows of files.
         scale: that of `reading`, or else that of training; None: not known yet.
         reading: gives the decimal sign.
+        kind: the ratings' type.
 
     Raises:
         UserError: a rating is missing, not a finite number, too large, or off the scale.
@@ -124,7 +127,7 @@ def stars_of(columns: Columns, scale: RatingScale | None, reading: Reading) -> t
         elif np.isnan(number) and re.fullmatch(r"[+-]?\d*,\d+", text):
             do = "if its comma is the decimal sign, give --decimal ,"
         raise UserError(str(what), columns.locate(row), do)
-    return chosen(numbers.astype(np.float32), codes), np.unique(numbers[used])
+    return chosen(numbers.astype(kind), codes), np.unique(numbers[used])
 
 
 def without_duplicates(
@@ -155,14 +158,14 @@ def without_duplicates(
         if not repeated:
             out = np.zeros(number, bool)
             if reading.duplicates in ("mean", "sum"):
-                stars = filled(number, np.float32, ratings.stars.__getitem__)
+                stars = filled(number, ratings.stars.dtype, ratings.stars.__getitem__)
         repeated += len(keys) - len(first)
         repeats = np.ones(len(keys), bool)
         repeats[first] = False
         first_row = min(first_row, int(rows[np.argmax(repeats)]))
         if reading.duplicates in ("mean", "sum"):
             total = np.bincount(pair, ratings.stars[rows])
-            stars[rows] = (total / number_of if reading.duplicates == "mean" else total).astype(np.float32)[pair]
+            stars[rows] = (total / number_of if reading.duplicates == "mean" else total).astype(stars.dtype)[pair]
         last = np.zeros_like(first)
         last[pair] = np.arange(len(keys))
         out[rows] = True

@@ -84,6 +84,25 @@ def test_parts_of_counts_are_read_as_the_whole(plays, call, name):
     assert header == ("user,item" if name == "pairs" else "user,item,count")
 
 
+@pytest.mark.parametrize(
+    ("options", "values", "written"),
+    [
+        (["--counts"], ["16777217", "123456789", "33554433", "3"], ["16777217", "123456789", "33554433", "3"]),
+        (["--counts"], ["16777217", "2", "5", "1\na,x,16777218"], ["33554435", "2", "5", "1"]),
+        ([], ["33.333333333", "66.6666667", "0.1", "4.50"], ["33.333333333", "66.6666667", "0.1", "4.5"]),
+        (["--duplicates", "mean"], ["0.1", "2.5", "5", "1\na,x,0.3"], ["0.2", "2.5", "5", "1"]),
+    ],
+)
+def test_values_are_written_as_they_are_read(tmp_path, call, options, values, written):
+    pairs = ["a,x", "a,y", "b,x", "b,y"]
+    rows = [f"{pair},{value}" for pair, value in zip(pairs, values, strict=True)]
+    (tmp_path / "all.csv").write_text("\n".join(["user,item,value", *rows]) + "\n")
+    call("split", tmp_path / "all.csv", *options, "--valid", 0, "--test", 0.5, "--out", tmp_path / "out")
+    parts = [(tmp_path / "out" / f"{part}.csv").read_text().replace('"', "") for part in ("train", "test")]
+    found = [row for part in parts for row in part.splitlines()[1:]]
+    assert sorted(found) == [f"{pair},{value}" for pair, value in zip(pairs, written, strict=True)]
+
+
 def test_cross_validation_of_counts_has_the_folds_of_split(plays, call):
     whole = ["--ratings", plays / "counted.csv"]
     options = ["--num-features", 2, "--epochs", 2, "--seed", 3]

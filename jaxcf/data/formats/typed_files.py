@@ -1,16 +1,17 @@
 """Files of ratings whose columns have names and types: Parquet, and JSON lines (an object in each line)."""
 
+import collections
 import io
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jaxcf.data.formats import bad_lines
-from jaxcf.data.formats.file_layout import columns_by_name, lines, opened
+from jaxcf.data.formats.file_layout import FIRST_LINES, columns_by_name, lines, opened
 from jaxcf.data.formats.parsing import TEXTS, Part, of_table
 from jaxcf.data.ids import as_text
 from jaxcf.data.options import Reading
@@ -20,6 +21,7 @@ from jaxfit.files.limits import limits, require_countable
 from jaxfit.files.opening import Source
 
 VALUE = 8  # bytes of a number or a short text in memory
+MISSING = "missing"
 KINDS = {str: pa.utf8(), int: pa.int64(), float: pa.float64()}  # of JSON, for Arrow
 
 
@@ -63,19 +65,20 @@ def json_lines(
 ) -> Iterator[Part]:
     """Read some columns of a file with a JSON object in each line.
 
-    The first object says which columns there are and which of them are text.
+    The first object says which columns there are and which of them are text; where bad lines are left out, the first
+    that is like most of the first objects without a missing value.
 
     Args:
         scale: as in `parsing.delimited`.
 
     Raises:
-        UserError: if a line is no object, columns cannot be identified, or a value is of another type than the first.
+        UserError: if a line is no object, columns cannot be identified, or a value is of another type than in this one.
     """
     import pyarrow.json as pjson  # as in `parquet`
 
     skips = reading.skip_bad > 0
     found = ((number, _object(text)) for number, text in lines(path, reading.encoding, strict=not skips))
-    number, record = next(((number, record) for number, record in found if record is not None or not skips), (1, None))
+    number, record = next(found, (1, None)) if not skips else _typical(found, reading, columns)
     where = f"{path}, line {number}"
     if record is None:
         do = "write one object in each line: jq -c . FILE, or jq -c '.[]' FILE for a list"
@@ -87,7 +90,7 @@ def json_lines(
     schema = pa.schema(
         (names[name], (kinds if name == "stars" else KINDS).get(type(record[names[name]]), pa.utf8())) for name in names
     )
-    fault = _fault(names, record, reading, scale)
+    fault = _fault(names, record, number, reading, scale)
     plain = not skips and reading.encoding == "utf-8" and number == 1
     kept = None if plain else bad_lines.kept(path, 0, reading, fault)
     try:
@@ -120,14 +123,41 @@ def _object(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def _typical(
+    found: Iterable[tuple[int, dict[str, Any] | None]], reading: Reading, columns: Collection[str]
+) -> tuple[int, dict[str, Any] | None]:
+    """Return the first object, with its line, that is like most of the first ones without a missing value.
+
+    Args:
+        found: lines and their objects, None for a line that is no object.
+    """
+    objects = ((number, record) for number, record in found if record is not None)
+    first = list(itertools.islice(objects, FIRST_LINES))
+    kinds = [_kinds(record, reading, columns) for _, record in first]
+    most = collections.Counter(filter(None, kinds)).most_common(1)
+    return first[kinds.index(most[0][0]) if most else 0] if first else (1, None)
+
+
+def _kinds(record: dict[str, Any], reading: Reading, columns: Collection[str]) -> frozenset[tuple[str, str]]:
+    """Return of which kind each value of an object is, by column; nothing where one is missing."""
+    try:
+        places, _ = columns_by_name(list(record), reading, "", columns)
+    except UserError:
+        return frozenset()
+    values = list(record.values())
+    kinds = {(name, _kind(values[place])) for name, place in places.items() if name in columns}
+    return frozenset(kinds if all(kind != MISSING for _, kind in kinds) else ())
+
+
 def _fault(
-    names: dict[str, str], first: dict[str, Any], reading: Reading, scale: RatingScale | None
+    names: dict[str, str], typical: dict[str, Any], number: int, reading: Reading, scale: RatingScale | None
 ) -> bad_lines.Fault:
     """Return what finds the fault of a line.
 
     Args:
         names: names in the file, by column.
-        first: the first object.
+        typical: an object whose values are of the right kinds.
+        number: its line.
     """
     of_values = bad_lines.of_values_in(list(names), reading, scale)
 
@@ -142,9 +172,9 @@ def _fault(
         if wrong := of_values(texts):
             return wrong
         for name, value in values.items():
-            kinds = [_kind(found) for found in (value, first[names[name]])]
+            kinds = [_kind(found) for found in (value, typical[names[name]])]
             if kinds[0] != kinds[1]:
-                return f"the {name} is {kinds[0]}, and {kinds[1]} in the first line"
+                return f"the {name} is {kinds[0]}, and {kinds[1]} in line {number}"
         return None
 
     return fault
@@ -154,7 +184,7 @@ def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "true or false"
     known = {str: "text", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    return known.get(type(value), "missing")
+    return known.get(type(value), MISSING)
 
 
 def _part(

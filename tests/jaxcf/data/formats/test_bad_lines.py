@@ -125,6 +125,27 @@ def test_the_first_lines_of_json_may_be_bad(tmp_path):
             read(write_file(tmp_path, "none.jsonl", body), Reading(format="json", skip_bad=9))
 
 
+@pytest.mark.parametrize(
+    ("bad", "what"),
+    [
+        ('"user": 1, "item": "a", "stars": null', "the rating is missing"),
+        ('"user": 1, "item": "a"', "the rating is missing"),
+        ('"user": 1', "the item is missing"),
+        ('"user": null, "item": "a", "stars": 3', "the user is missing"),
+        ('"user": "x", "item": "a", "stars": 3', "the user is text, and a number in line 2"),
+        ('"name": "x"', "the user is missing"),
+    ],
+)
+def test_the_first_object_of_json_may_be_bad(tmp_path, bad, what):
+    good = ['{"user": 1, "item": "b", "stars": 4}', '{"user": 2, "item": "a", "stars": 2.5}']
+    path = write_file(tmp_path, "r.jsonl", "\n".join([f"{{{bad}}}", *good, '{"user": 3, "item": "c", "stars": null}']))
+    table = read(path, Reading(skip_bad=2))
+    assert rows(table) == [(1, "b", 4), (2, "a", 2.5)]
+    assert f"the first: {what} ({path}, line 1)" in table.notes[1]
+    with pytest.raises(UserError, match="2 lines cannot be read"):
+        read(path, Reading(skip_bad=1))
+
+
 def test_files_of_other_kinds_have_no_lines_to_leave_out(tmp_path):
     netflix = write_file(tmp_path, "probe.txt", "1:\n5,3,2005-09-06\n")
     pq.write_table(pa.table({"user": [1], "item": [2], "stars": [3]}), tmp_path / "r.parquet")

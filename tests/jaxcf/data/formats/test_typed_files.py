@@ -111,7 +111,7 @@ BAD_JSON = {
     "no user": ([b'{"user": 1, "item": 2, "stars": 3}', b"", b'{"item": 2, "stars": 3}'], "the user is missing", 3),
     "other type": (
         [b'{"user": 1, "item": 2, "stars": 3}', b'{"user": "x", "item": 2, "stars": 3}'],
-        "the user is text, and a number in the first line", 2,
+        "the user is text, and a number in line 1", 2,
     ),
     "no number": (
         [b'{"user": 1, "item": 2, "stars": "3"}', b'{"user": 2, "item": 2, "stars": "good"}'],

@@ -82,6 +82,13 @@ def test_ids_of_parquet_are_of_any_type(tmp_path, ids, expected):
     assert table.catalogue.scale.low == 0.1  # not that of the float32 next to it
 
 
+def test_ratings_may_be_float16(tmp_path):
+    stars = np.float16([3.5, 0.5, 4])
+    for ids in (np.float16([7, 0.5, 2]), pa.array([7, 0.5, 2], pa.float64()).dictionary_encode()):
+        path = write_file(tmp_path, "r", parquet_bytes({"user": ids, "item": [1, 2, 3], "stars": stars}))
+        assert rows(read(path)) == [("7", 1, 3.5), ("0.5", 2, 0.5), ("2", 3, 4)]
+
+
 @pytest.mark.parametrize(
     "times",
     [

@@ -130,7 +130,7 @@ def _of_model(name: str, store: type[Store]) -> Table:
     """Return a model in the size that is usual at a scale, as a table of one row without figures."""
 
     def rows(scale: Any, seeds: int | None) -> list[table.Row]:
-        return [table.Row((name,), ((store.example(name, scale),),), {}, lambda store, specs: {})]
+        return [table.Row((name,), ((store.example(name, scale),),), {}, lambda store, specs, part: {})]
 
     return Table(store, name, "", store.registered.get(name).about, ("model",), (), rows)
 

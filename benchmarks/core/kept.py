@@ -140,7 +140,7 @@ def identity(row: Row, specs: tuple[Any, ...], store: Store) -> Key:
 def recall(row: Row, kept: Kept) -> Row:
     """Return the row with a `measure` that returns what is kept."""
 
-    def measure(store: Store, specs: tuple[Any, ...], part: str = "test") -> Measured:
+    def measure(store: Store, specs: tuple[Any, ...], part: str) -> Measured:
         found = kept.find(identity(row, specs, store))
         assert found is not None
         return found.parts[part]
@@ -161,8 +161,7 @@ def keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> Non
         if missing and (there := kept.find_elsewhere(table, key)) is not None:
             kept.add(key, there)
             continue
-        measure: Callable[..., Measured] = row.measure
-        parts: dict[str, Any] = {part: measure(store, specs, part=part) for part in store.parts}
+        parts: dict[str, Any] = {part: row.measure(store, specs, part) for part in store.parts}
         # whole environments, as the row may be put together on another machine
         models = {store.directory(spec).name: describe(store.get(spec), {}) for spec in specs}
         seconds = ended(table, row, start)

@@ -17,7 +17,7 @@ IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # parts of a 
 def measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
     """Measure a row with each seed."""
     start = time.perf_counter()
-    per_seed = [row.measure(store, specs) for specs in row.draws]
+    per_seed = [row.measure(store, specs, "test") for specs in row.draws]
     needed = trained(table, row, store)
     models = unique(store.directory(spec).name for spec in needed)
     untrained = [store.identity(spec) for spec in row.specs() if spec not in needed]

@@ -36,7 +36,7 @@ class Row:
     label: tuple[str, ...]
     draws: tuple[tuple[Any, ...], ...]
     thesis: dict[str, float]  # or the figures of another publication
-    measure: Callable[[Any, tuple[Any, ...]], Measured]  # takes the store and the models of a seed
+    measure: Callable[[Any, tuple[Any, ...], str], Measured]  # takes the store, a seed's models, a part of the data
 
     def specs(self) -> list[Any]:
         """Return the models of all seeds."""

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.core import figure
+from benchmarks.core.comparisons import relative
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
 from benchmarks.core.verdict import ABOVE, NOT_CLAIMED, Claim, Comparison
 from benchmarks.documents.scales import NEWSGROUPS, DocumentScale
 from benchmarks.documents.store import OF_SOME, SOME, DocumentStore, of_documents, per_word, some
 from benchmarks.documents.tables import PUBLISHED
-from benchmarks.language.claims import TextModels, percent, relative
+from benchmarks.language.claims import TextModels, percent
 from benchmarks.language.store import Spec
 
 ORDERINGS = (1, 2, 4, 16, 32, 64, 128, OF_SOME)
@@ -28,7 +29,7 @@ def rows(scale: DocumentScale, seeds: int | None) -> list[Row]:
     ]
 
 
-def measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def measure(store: DocumentStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure the perplexity of SOME documents, averaged over the first orders of their words, by number (Eq. 31)."""
     (spec,) = specs
     model, chosen, most = store.model(spec), some(getattr(store.data, part).with_words()), store.orders_of_some

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.core import figure
+from benchmarks.core.comparisons import Comparisons
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
 from benchmarks.core.verdict import ABOVE, Claim, Comparison, Scores
 from benchmarks.documents.scales import NEWSGROUPS, DocumentScale
@@ -41,7 +42,7 @@ def rows(scale: DocumentScale, seeds: int | None) -> list[Row]:
     return made
 
 
-def _measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def _measure(store: DocumentStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Retrieve by a model's vectors of documents."""
     return _retrieved(store, specs[0], part)
 
@@ -92,7 +93,7 @@ def _tfidf(store: DocumentStore, size: int) -> Any:
     return make_pipeline(TfidfTransformer(sublinear_tf=True), TruncatedSVD(size, random_state=0)).fit(counts)
 
 
-def _baseline(size: int, store: DocumentStore, specs: tuple[()], part: str = "test") -> Measured:
+def _baseline(size: int, store: DocumentStore, specs: tuple[()], part: str) -> Measured:
     """Retrieve by TF-IDF weights that are reduced by a singular value decomposition (latent semantic analysis)."""
     model = _tfidf(store, size)
     return _scores(store, part, _vectors(part, lambda of: model.transform(getattr(store.counted, of).counts)), False)
@@ -110,24 +111,15 @@ def _scores(store: DocumentStore, part: str, vectors: Sequence[NDArray[Any]], se
 
 def claims(store: DocumentStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Return our expectations of vectors of documents, and the published claim about 20 Newsgroups."""
-    by_name: dict[tuple[str, ...], Row] = {row.label: row for row in rows}
-    sizes = list(dict.fromkeys(label for _, label in by_name))
+    found = Comparisons(store, rows, part)
+    sizes = list(dict.fromkeys(row.label[1] for row in rows))
     names = [name for name, _, _ in PUBLISHED]
     deeper = names[-2:]  # of two and three layers
     others = [name for name in (BASELINE, *names) if name not in deeper]
 
-    @cache
-    def scores(label: tuple[str, str], draw: int) -> Measured:
-        row = by_name[label]
-        measure: Any = row.measure
-        return measure(store, row.draws[draw % len(row.draws)], part=part)
-
-    def pair(one: str, other: str, size: str, recall: float = JUDGED) -> Comparison:
-        labels, column = [(one, size), (other, size)], _column(recall)
-        draws: list[list[Any]] = [
-            [scores(label, draw)[column] for label in labels] for draw in range(len(by_name[one, size].draws))
-        ]
-        return Comparison(f"{one} and {other}, {size} features", draws, ABOVE)
+    def pair(one: str, other: str, size: str) -> Comparison:
+        figures = [(f"{name} {size}", _column(JUDGED)) for name in (one, other)]
+        return found.compare(f"{one} and {other}, {size} features", figures, ABOVE)
 
     target = partial(Claim, "our target")
     published = [

@@ -30,7 +30,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def measure(store: DocumentStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure a model's perplexity on a part and on SOME test documents; its bound and its error, where it has them."""
     (spec,) = specs
     model, perplexity = store.model(spec), store.perplexity(spec, part)

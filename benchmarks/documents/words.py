@@ -85,14 +85,14 @@ def _with_first(documents: Documents, words: NDArray[np.intp]) -> NDArray[np.flo
     return npmi(documents, first, others.ravel()).reshape(others.shape).mean(axis=1)
 
 
-def all_words(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def all_words(store: DocumentStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure how coherent words are with those nearest to them, and with random ones."""
     documents, words = getattr(store.data, part), _neighbours(store, specs[0])
     drawn = random_words(words, store.corpus.word_counts(), kept=1)
     return {"npmi": _mean(_with_first(documents, words)), "random": _mean(_with_first(documents, drawn))}
 
 
-def one_word(number: int, store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def one_word(number: int, store: DocumentStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Show a word and those nearest to it.
 
     Args:
@@ -119,14 +119,14 @@ def _topics(store: DocumentStore, spec: Spec) -> NDArray[np.intp]:
     return np.array([[model.vocabulary.ids[word] for word, _ in topic] for topic in found])
 
 
-def all_topics(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def all_topics(store: DocumentStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure how coherent the words of topics are, and random ones."""
     documents, words = getattr(store.data, part), _topics(store, specs[0])
     drawn = random_words(words, store.corpus.word_counts())
     return {"npmi": _mean(coherence(documents, words)), "random": _mean(coherence(documents, drawn))}
 
 
-def one_topic(number: int, store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def one_topic(number: int, store: DocumentStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Show a topic.
 
     Args:

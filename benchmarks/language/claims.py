@@ -3,7 +3,7 @@
 Words such as "slightly" are given a number in the claim's text. All claims hold for the thesis' own figures.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.core.table import Measured, Row
+from benchmarks.core.comparisons import Comparisons, relative
+from benchmarks.core.table import Row
 from benchmarks.core.verdict import ABOVE, BELOW, SEEDS, Claim, Comparison, Scores
 from benchmarks.language.store import LanguageStore
 
@@ -20,70 +21,25 @@ SLIGHT, ALIKE, MUCH, COMPARABLE = 0.02, 0.03, 0.05, 0.12
 MANY = 1.5  # times: a much higher variance, a much more effective average
 
 
-class TextModels:
-    """The models of a table's rows, and their columns on a part of the text, seed by seed.
+class TextModels(Comparisons):
+    """Comparisons of models of text; a row is named by its model, if neural also by the tree or the context size."""
 
-    A row is named by its model, and for neural models also by the tree or the context size.
-    """
-
-    def __init__(self, store: LanguageStore, rows: Sequence[Row], part: str):
-        self.store, self.part = store, part
-        self.rows = {self._name(row): row for row in rows}
-        self._known: dict[tuple[str, int], Measured] = {}
-
-    def _name(self, row: Row) -> str:
-        return " ".join(filter(None, row.label[:2])) if self.neural(row) else row.label[0]
+    def name(self, row: Row) -> str:
+        """Return the name of a row."""
+        return super().name(row) if self.neural(row) else row.label[0]
 
     def neural(self, row: Row) -> bool:
         """Return whether a row is of a model that is trained step by step."""
         return self.store.stepwise(row.draws[0][0])
 
+    def seeds(self, names: Iterable[str]) -> int:
+        """Return how many seeds all neural models have."""
+        rows = [self.rows[name] for name in names]
+        return min((len(row.draws) for row in rows if self.neural(row)), default=1)
+
     def names(self, begin: str) -> list[str]:
         """Return the names that begin with `begin`, in the order of the rows."""
         return [name for name in self.rows if name.startswith(begin)]
-
-    def measured(self, name: str, draw: int = 0) -> Measured:
-        """Return the columns of a row for a seed; n-gram models have the same ones for all seeds."""
-        if (name, draw) not in self._known:
-            row = self.rows[name]
-            measure: Callable[..., Measured] = row.measure
-            self._known[name, draw] = measure(self.store, row.draws[draw % len(row.draws)], part=self.part)
-        return self._known[name, draw]
-
-    def scores(self, name: str, column: str, draw: int) -> Scores:
-        """Return the scores of a row in a column, for a seed."""
-        found = self.measured(name, draw)[column]
-        assert isinstance(found, Scores)
-        return found
-
-    def compare(
-        self,
-        label: str,
-        figures: Sequence[tuple[str, str]],
-        claimed: tuple[float, float] = BELOW,
-        quantity: Callable[..., Any] = lambda one, other: one - other,
-        percent: bool = False,
-    ) -> Comparison:
-        """Compare figures of the table, each given by its row's name and its column, with as many seeds as all have.
-
-        Args:
-            label: what is compared.
-            figures: names of rows, and their columns.
-            claimed: the range's ends.
-            quantity: function of the figures; `relative` is shown in %.
-            percent: whether another quantity than `relative` is shown in %, too.
-        """
-        seeds = min((len(self.rows[name].draws) for name, _ in figures if self.neural(self.rows[name])), default=1)
-        draws = [[self.scores(name, column, draw) for name, column in figures] for draw in range(seeds)]
-        return Comparison(label, draws, claimed, quantity, percent or quantity is relative)
-
-    def pair(self, one: str, other: str, column: str = "perplexity", **options: Any) -> Comparison:
-        """Compare one column of two rows.
-
-        Args:
-            options: options of `compare`.
-        """
-        return self.compare(f"{one} and {other}", ((one, column), (other, column)), **options)
 
     def all_pairs(self, ones: Iterable[str], others: Iterable[str], **options: Any) -> list[Comparison]:
         """Compare each of some rows with each of others.
@@ -117,11 +73,6 @@ class TextModels:
 
     def _mixed(self) -> list[str]:
         return [name for name, row in self.rows.items() if self.neural(row)]
-
-
-def relative(one: Any, other: Any) -> Any:
-    """Compute the share by which a figure is above another."""
-    return one / other - 1
 
 
 def percent(share: float) -> str:
@@ -317,7 +268,7 @@ def of_speed(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim
     *_, slowest, lbl = rows
 
     def rounds(row: Row, draw: int) -> Scores:
-        measured: Any = row.measure(store, row.draws[draw])
+        measured: Any = row.measure(store, row.draws[draw], part)
         return Scores(np.array(measured["minutes"]), np.ones(len(measured["minutes"])), np.positive, seeded=False)
 
     draws = [[rounds(lbl, i), rounds(slowest, i)] for i in range(len(lbl.draws))]

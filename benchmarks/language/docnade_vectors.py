@@ -97,7 +97,7 @@ def _rows(parts: tuple[Part, Part], scale: LanguageScale, seeds: int | None) -> 
     return [Row(("mean",), paired(MODEL, seeds or scale.seeds), {}, partial(of_many, parts)), *shown]
 
 
-def of_many(parts: tuple[Part, Part], store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
+def of_many(parts: tuple[Part, Part], store: LanguageStore, specs: tuple[Spec, Spec], part: str) -> Measured:
     """Measure the share of nearest words that are the same in the other part, and in the same part of another seed."""
     spec, another = specs
     words = tuple(frequent(store.corpus)[:MEASURED])
@@ -111,7 +111,7 @@ def _mean(shares: NDArray[np.float64]) -> Scores:
     return Scores(shares, np.ones(len(shares)), np.positive)
 
 
-def of_one(parts: tuple[Part, Part], number: int, store: LanguageStore, specs: tuple[Spec]) -> Measured:
+def of_one(parts: tuple[Part, Part], number: int, store: LanguageStore, specs: tuple[Spec], part: str) -> Measured:
     """Show a word and those nearest to it, and the published ones.
 
     Args:
@@ -135,7 +135,7 @@ def _claims(parts: tuple[Part, Part], store: LanguageStore, rows: Sequence[Row],
         f"the {parts[0].name} of the model has learned other properties of words than the {parts[1].name}: a word has "
         "fewer nearest words in common with the latter than with the same part of another seed"
     )
-    mean: list[Any] = [rows[0].measure(store, specs) for specs in apart(rows[0])]
+    mean: list[Any] = [rows[0].measure(store, specs, part) for specs in apart(rows[0])]
     compared = Comparison("", [(measured["shared"], measured["agreed"]) for measured in mean])
     return [Claim("Lauly et al. 2017", text, [compared])] if part == "test" else []
 

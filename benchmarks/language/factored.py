@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.core.comparisons import relative
 from benchmarks.core.table import Row, Table, seeded
 from benchmarks.core.verdict import ABOVE, NOT_CLAIMED, Claim
 from benchmarks.language import measures
-from benchmarks.language.claims import ALIKE, TextModels, percent, relative
+from benchmarks.language.claims import ALIKE, TextModels, percent
 from benchmarks.language.scales import LanguageScale
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import MIXTURES, kn

@@ -15,22 +15,22 @@ from jaxlm.tasks import mixture
 from jaxlm.trees.paths import statistics
 
 
-def perplexity(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def perplexity(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure the perplexity of a model."""
     return {"perplexity": store.perplexity(specs[0], part)}
 
 
-def perplexity_and_minutes(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def perplexity_and_minutes(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure the perplexity of a model, and the minutes of its training."""
     return {**perplexity(store, specs, part), "minutes": training_minutes(store, specs[0])}
 
 
-def each(names: tuple[str, ...], store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def each(names: tuple[str, ...], store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure the perplexities of several models, each in its column."""
     return {name: store.perplexity(spec, part) for name, spec in zip(names, specs, strict=True)}
 
 
-def less(names: tuple[str, str, str], store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def less(names: tuple[str, str, str], store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure the perplexities of two models, and the first less the second.
 
     Args:
@@ -40,7 +40,7 @@ def less(names: tuple[str, str, str], store: LanguageStore, specs: tuple[Spec, .
     return dict(zip(names, (first, second, (first, second)), strict=True))
 
 
-def mixed(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def mixed(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure the perplexity of a model, and of its mixtures with an n-gram model: `specs` are (model, n-gram).
 
     The mixtures have equal weights, or the weight that maximises the likelihood of the validation text (Eq. 3.26).
@@ -63,14 +63,14 @@ def training_minutes(store: LanguageStore, spec: Spec) -> float:
     return len(info["history"]) * info["timing"]["seconds_per_epoch"] / 60
 
 
-def tree_statistics(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
+def tree_statistics(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure a model's tree: mean code length, mean number of codes, number of non-leaf nodes."""
     counts = np.bincount(store.corpus.train, minlength=len(store.corpus.vocabulary))
     length, codes, nodes = statistics(store.tree(specs[0]), counts)
     return {"length": length, "codes": codes, "nodes": float(nodes)}
 
 
-def minutes(together: tuple[Spec, ...], store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
+def minutes(together: tuple[Spec, ...], store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Time an epoch of training now, whenever the model was trained, without validation and compilation.
 
     Args:
@@ -90,7 +90,7 @@ def _epochs(store: LanguageStore, together: tuple[Spec, ...]) -> dict[Spec, tupl
     return {spec: (rounds[spec], timer.trainer.events) for spec, timer in timers.items()}
 
 
-def bias_variance(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def bias_variance(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure the bias and the variance, in nats per event, of models of different training texts (Eq. 4.8-4.10)."""
     log_probs = np.stack([store.get(spec).predictions(part) for spec in specs])
     combined, seeded = mixture.average(log_probs), store.stepwise(specs[0])
@@ -100,7 +100,7 @@ def bias_variance(store: LanguageStore, specs: tuple[Spec, ...], part: str = "te
     }
 
 
-def combined(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def combined(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure perplexities of averaged predictions: of the first half of the models, the HLBLs, and of the n-grams."""
     half, measured = len(specs) // 2, {}
     for name, averaged in (("hlbl", specs[:half]), ("kn", specs[half:])):

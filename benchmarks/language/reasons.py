@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from benchmarks.core.comparisons import relative
 from benchmarks.core.table import Column, Row, Table, seeded
 from benchmarks.core.verdict import NOT_CLAIMED, Claim
 from benchmarks.language import measures
-from benchmarks.language.claims import SLIGHT, TextModels, percent, relative
+from benchmarks.language.claims import SLIGHT, TextModels, percent
 from benchmarks.language.scales import LanguageScale
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import PERPLEXITY, T7

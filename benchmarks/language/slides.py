@@ -3,16 +3,16 @@
 Mirowski 2014 shows perplexities of Mikolov et al. 2011, and those of Mnih and Teh 2012. Claims named targets are ours.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from benchmarks.core.comparisons import relative
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
 from benchmarks.core.verdict import TARGET, Claim, Comparison, Scores
 from benchmarks.language import measures
-from benchmarks.language.claims import TextModels, percent, relative
+from benchmarks.language.claims import TextModels, percent
 from benchmarks.language.scales import LanguageScale
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import MIXTURES, PERPLEXITY, kn
@@ -67,11 +67,11 @@ def _ptb(scale: LanguageScale, seeds: int | None) -> list[Row]:
     ]
 
 
-def _mixed(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def _mixed(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     return {**measures.mixed(store, specs, part), "minutes": measures.training_minutes(store, specs[0])}
 
 
-def _together(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def _together(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     return {"fitted": _of_all(store, specs, part)}
 
 
@@ -82,9 +82,7 @@ def _of_all(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Scores:
 
 
 def _ptb_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    models = TextModels(store, [row for row in rows if row.label != (ALL,)], part)
-    every = {row.label[0]: row for row in rows}[ALL]
-    measure: Callable[..., Any] = every.measure
+    models = TextModels(store, rows, part)
     networks = [name for name, row in models.rows.items() if models.neural(row)]
     claim = partial(Claim, "Mirowski 2014")
     mixed = [
@@ -93,10 +91,9 @@ def _ptb_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cl
     ]  # fmt: skip
     together = [
         Comparison(f"{ALL}, and {name}", [
-            [measure(store, specs, part=part)["fitted"], models.scores(name, "fitted", draw)]
-            for draw, specs in enumerate(every.draws)
+            [models.scores(each, "fitted", draw) for each in (ALL, name)] for draw in range(len(models.rows[ALL].draws))
         ])
-        for name in models.rows if name != KN5
+        for name in models.rows if name not in (KN5, ALL)
     ]  # fmt: skip
     return [
         claim("the feed-forward network is on par with KN5 (within 3 %)",

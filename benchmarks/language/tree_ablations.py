@@ -6,10 +6,11 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks.core.comparisons import relative
 from benchmarks.core.table import Column, Row, Table, seeded
 from benchmarks.core.verdict import BELOW, NOT_CLAIMED, Claim
 from benchmarks.language import measures
-from benchmarks.language.claims import MUCH, SLIGHT, TextModels, percent, relative
+from benchmarks.language.claims import MUCH, SLIGHT, TextModels, percent
 from benchmarks.language.scales import LanguageScale
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import PERPLEXITY

@@ -15,7 +15,7 @@ from jaxcf.metrics import Bins, bins
 BINS = 10
 
 
-def errors(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
+def errors(store: RatingStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure RMSE on validation and, if there is one, on the test; count parameters and pairs conditioned on.
 
     Returns:
@@ -30,7 +30,7 @@ def errors(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     return measured
 
 
-def rounded(names: tuple[str, str, str], store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
+def rounded(names: tuple[str, str, str], store: RatingStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure two models' RMSE on the test, or on validation if there is none, and the first less the second.
 
     Args:
@@ -49,7 +49,7 @@ def of_choice(store: RatingStore, specs: tuple[Spec, ...], part: str) -> Spec:
     return refitted if part == "test" else store.chosen(tried)
 
 
-def errors_of_choice(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
+def errors_of_choice(store: RatingStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure the chosen model's RMSE on validation and on the test, and on the test after refitting."""
     tried, refitted = (of_choice(store, specs, part) for part in ("valid", "test"))
     return {
@@ -58,7 +58,7 @@ def errors_of_choice(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     }  # fmt: skip
 
 
-def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
+def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure RMSE on the users of a bin; bins hold equally many, from few training ratings to many.
 
     RMSE is on the test if there is one, else on validation. The columns also have the first model's figure less the

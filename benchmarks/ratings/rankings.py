@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib import metadata
-from typing import Any
 
 import numpy as np
 
 import jaxcf
+from benchmarks.core.comparisons import Comparisons
 from benchmarks.core.table import Column, Measured, Row, Table
 from benchmarks.core.verdict import ABOVE, Claim, Comparison, Scores
 from benchmarks.ratings.scales import RecommenderScale
@@ -65,7 +65,7 @@ def _peer(name: str, size: int, store: RatingStore, spec: Spec) -> Scorer:
     return PEERS[name].train(Problem(positives(data.train, POSITIVE), *sizes, size, spec.seed))
 
 
-def measure(make: Make, store: RatingStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def measure(make: Make, store: RatingStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Rank, for each user with positives in a part of the data, all items but those of the user's training positives.
 
     Args:
@@ -97,16 +97,11 @@ def _ranked(make: Make, store: RatingStore, spec: Spec, part: str) -> tuple[rank
 
 def claims(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Return our expectations of the rankings."""
-    by_name = {row.label[0]: row for row in rows}
+    found = Comparisons(store, [replace(row, label=row.label[:1]) for row in rows], part)
 
     def compare(one: str, other: str, claimed: tuple[float, float] = ABOVE) -> list[Comparison]:
-        both = [by_name[name] for name in (one, other) if name in by_name]
-        measures: list[Any] = [row.measure for row in both]
-        draws = [
-            [measured(store, specs, part=part)[JUDGED] for measured, specs in zip(measures, pair, strict=True)]
-            for pair in zip(*(row.draws for row in both), strict=True)
-        ]
-        return [Comparison("", draws, claimed)] if len(both) == 2 else []
+        figures = [(name, JUDGED) for name in (one, other)]
+        return [found.compare("", figures, claimed)] if {one, other} <= found.rows.keys() else []
 
     target = partial(Claim, "our target")
     return [

@@ -54,7 +54,7 @@ def movie_bins(store: RatingStore, part: str) -> Bins:
     return Bins(of_movie, *ends.T)
 
 
-def _of_movies(number: int, store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
+def _of_movies(number: int, store: RatingStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure both models on the movies of a bin.
 
     Args:
@@ -75,7 +75,7 @@ def _in_bin(store: RatingStore, specs: Sequence[Spec], part: str, movies: Bins, 
     return tuple(store.errors((spec,), part, movies=of_bin) for spec in specs)
 
 
-def _both(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
+def _both(store: RatingStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure both models on all movies.
 
     Returns:
@@ -86,11 +86,11 @@ def _both(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     return {"ratings": trained, "RBM": one, "PMF": other, GAP: (one, other)}
 
 
-def _with_rank(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
+def _with_rank(store: RatingStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure RMSE, and how many singular values of UVᵀ are more than 1 % of the largest."""
     U, V = (np.linalg.qr(np.asarray(x, np.float64))[1] for x in jaxcf.load(store.get(specs[0]).directory).params[:2])
     values = np.linalg.svd(U @ V.T, compute_uv=False)
-    return {**errors(store, specs), "rank": float(np.sum(values > values[0] / 100))}
+    return {**errors(store, specs, part), "rank": float(np.sum(values > values[0] / 100))}
 
 
 def _by_movies(scale: RecommenderScale, seeds: int | None) -> list[Row]:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.core.comparisons import relative
 from benchmarks.core.table import Row
 from benchmarks.core.verdict import ABOVE, BELOW, NOT_CLAIMED, Claim, Comparison
 from benchmarks.language.analysis import clusters, codes, contexts, embedding
 from benchmarks.language.analysis.probabilities import NATS, PREDICTIONS, column
-from benchmarks.language.claims import TextModels, percent, relative
+from benchmarks.language.claims import TextModels, percent
 from benchmarks.language.store import LanguageStore
 from jaxlm.tasks.frequency import BINS
 
@@ -211,7 +212,9 @@ def of_codes(names: tuple[str, ...], store: LanguageStore, rows: Sequence[Row], 
 
 def _agreed(store: LanguageStore, rows: Sequence[Row], claimed: tuple[float, float]) -> list[Comparison]:
     """Compare two rows of words: the shares of nearest words that models of two seeds agree on."""
-    columns: list[list[Any]] = [[row.measure(store, specs)["agreed"] for specs in embedding.apart(row)] for row in rows]
+    columns: list[list[Any]] = [
+        [row.measure(store, specs, "test")["agreed"] for specs in embedding.apart(row)] for row in rows
+    ]
     return [Comparison("", list(zip(*columns, strict=True)), claimed)]
 
 

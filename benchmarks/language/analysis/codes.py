@@ -20,7 +20,7 @@ def num_codes(store: LanguageStore, spec: Spec) -> np.ndarray:
     return np.diff(paths(store.tree(spec)).word_codes)
 
 
-def measure(names: tuple[str, ...], number: int, store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
+def measure(names: tuple[str, ...], number: int, store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure the mean number of codes of the words of a bin, each word counted once.
 
     Args:

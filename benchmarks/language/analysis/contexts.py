@@ -40,7 +40,7 @@ def mean_log_probs(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> 
     return first.mean(axis=0), second.mean(axis=0)
 
 
-def difference(rank: int, first_is_better: bool, store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
+def difference(rank: int, first_is_better: bool, store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure the event of the test on which two models differ more than on all but `rank` others.
 
     Args:
@@ -102,19 +102,19 @@ def _distribution(store: LanguageStore, spec: Spec, context: tuple[str, ...]) ->
     return jaxlm.load(store.get(spec).directory).log_prob(context)
 
 
-def context_row(quantile: float, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
+def context_row(quantile: float, store: LanguageStore, specs: tuple[Spec, Spec], part: str) -> Measured:
     """Return the chosen context, in the column of the first model's words."""
     return {"first_word": " ".join(_words_before(store, chosen(store, specs, quantile)))}
 
 
-def true_row(quantile: float, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
+def true_row(quantile: float, store: LanguageStore, specs: tuple[Spec, Spec], part: str) -> Measured:
     """Return the word that follows in the test, and its probability under each model."""
     event = chosen(store, specs, quantile)
     word = int(store.corpus.test[event])
     return _columns(store, specs, event, lambda log_p: word)
 
 
-def next_word_row(rank: int, quantile: float, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
+def next_word_row(rank: int, quantile: float, store: LanguageStore, specs: tuple[Spec, Spec], part: str) -> Measured:
     """Return the word of this rank, from 0, by each model's probabilities after the chosen context."""
     event = chosen(store, specs, quantile)
     return _columns(store, specs, event, lambda log_p: int(np.argsort(-log_p, kind="stable")[rank]))

@@ -63,7 +63,7 @@ def embedded(store: LanguageStore, spec: Spec, which: str) -> np.ndarray:
         return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(of_words)
 
 
-def measure(which: str, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
+def measure(which: str, store: LanguageStore, specs: tuple[Spec, Spec], part: str) -> Measured:
     """Measure how well vectors of RARE or FREQUENT words are estimated: the NEAREST words that two seeds agree on.
 
     Args:
@@ -77,7 +77,7 @@ def measure(which: str, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measu
     return {"agreed": _over_words(shared(one, other, NEAREST))}
 
 
-def measure_and_embed(which: str, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
+def measure_and_embed(which: str, store: LanguageStore, specs: tuple[Spec, Spec], part: str) -> Measured:
     """Apply `measure`, and embed the words of the first model: `kept` is the share of nearest words that stay near."""
     ids = words_of(store, which)
     points = embedded(store, specs[0], which)
@@ -90,7 +90,7 @@ def measure_and_embed(which: str, store: LanguageStore, specs: tuple[Spec, Spec]
         "counts": counts[ids].tolist(),
         record.TEXT: [vocabulary.words[i] for i in ids],
     }
-    return {**measure(which, store, specs), "kept": _over_words(kept), record.DRAWN: drawn}
+    return {**measure(which, store, specs, part), "kept": _over_words(kept), record.DRAWN: drawn}
 
 
 def _over_words(shares: np.ndarray) -> Scores:

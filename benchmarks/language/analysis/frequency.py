@@ -28,7 +28,7 @@ def bins(store: LanguageStore) -> np.ndarray:
     return frequency.equal_mass_bins(store.corpus.word_counts())
 
 
-def measure(words: Words, number: int, store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def measure(words: Words, number: int, store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Compare two models on the events of a bin: perplexities, their ratio and its logarithm.
 
     Args:

@@ -20,7 +20,7 @@ def column(which: str, of: str) -> str:
     return f"{which} {of}"
 
 
-def measure(number: int, store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def measure(number: int, store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Measure the share of two models' predictions in a bin, and that of their negative log-probability.
 
     The columns are named by `column`.

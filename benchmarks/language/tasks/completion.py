@@ -6,6 +6,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.core.comparisons import Comparisons
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
 from benchmarks.core.verdict import ABOVE, Claim, Comparison, Scores
 from benchmarks.data import task_sets
@@ -83,14 +84,14 @@ class CompletionStore(SentenceStore):
         return Scores(percent, np.ones(len(percent)), np.positive, seeded)
 
 
-def _alone(store: CompletionStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def _alone(store: CompletionStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Answer by a model; also its perplexity on other novels than those of its training, where it has one."""
     (spec,) = specs
     perplexity: Measured = {"perplexity": store.perplexity(spec, "test")} if predicts_words(spec) else {}
     return {"accuracy": store.right(completion.choose(store.choice_scores(spec)), not spec.counted), **perplexity}
 
 
-def _mixed(store: CompletionStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def _mixed(store: CompletionStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Answer by two models, each half of the questions with the weight that is best on the other half."""
     first, second = map(store.choice_scores, specs)
     chosen, (weight, other) = completion.cross_fitted(first, second, store.task.answers)
@@ -115,27 +116,20 @@ def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
 
 def claims(store: CompletionStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Return what is published of the models, and targets."""
-    by_name = {row.label[0]: row for row in rows}
-
-    def scores(name: str, draw: int) -> Scores:
-        row = by_name[name]
-        found = row.measure(store, row.draws[draw % len(row.draws)])["accuracy"]
-        assert isinstance(found, Scores)
-        return found
+    models = Comparisons(store, rows, part)
 
     def compare(label: str, names: Sequence[str], claimed: tuple[float, float] = ABOVE) -> Comparison:
         """Compare right answers, in %: of one model, or of the first less those of the second."""
-        seeds = max(len(by_name[name].draws) for name in names)
-        draws = [[scores(name, draw) for name in names] for draw in range(seeds)]
-        return Comparison(label, draws, claimed, lambda one, *less: one - sum(less))
+        figures = [(name, "accuracy") for name in names]
+        return models.compare(label, figures, claimed, lambda one, *less: one - sum(less))
 
     claim = partial(Claim, "our target")
     return [
         Claim("Mirowski 2014", "the LBL is better than every n-gram model", [
-            compare(f"LBL and {name}", ("LBL", name)) for name, row in by_name.items() if row.draws[0][0].counted
+            compare(f"LBL and {name}", ("LBL", name)) for name, row in models.rows.items() if row.draws[0][0].counted
         ]),
         claim("every model is better than chance, one in five", [
-            compare(name, (name,), (CHANCE, np.inf)) for name in by_name
+            compare(name, (name,), (CHANCE, np.inf)) for name in models.rows
         ]),
         *(
             claim(f"the combination of the LBL and {other} is better than each of them", [

@@ -4,13 +4,14 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.core.comparisons import Comparisons
 from benchmarks.core.store import Outcome
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
 from benchmarks.core.verdict import Claim, Comparison, Scores
@@ -179,7 +180,7 @@ def _standardised(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
     return (ranks - ranks.mean()) / ranks.std()
 
 
-def _measure(store: VectorStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def _measure(store: VectorStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Judge vectors by every task."""
     (spec,) = specs
     vectors, syntactic = store.vectors(spec), store.syntactic
@@ -209,20 +210,11 @@ def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
 
 def claims(store: VectorStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Return that our vectors are not worse than gensim's, nor than those by AdaGrad or in longer blocks."""
-    by_name: dict[tuple[str, ...], Row] = {row.label: row for row in rows}
-
-    @cache
-    def scores(label: tuple[str, str], draw: int) -> Measured:
-        row = by_name[label]
-        measure: Any = row.measure
-        return measure(store, row.draws[draw])
+    found = Comparisons(store, rows, part)
 
     def pair(name: str, other: str, column: str, margin: float) -> Comparison:
-        draws: list[list[Any]] = [
-            [scores((name, program), draw)[column] for program in (OURS, other)]
-            for draw in range(len(by_name[name, OURS].draws))
-        ]
-        return Comparison(f"{name}, {column}", draws, (-margin, np.inf))
+        figures = [(f"{name} {program}", column) for program in (OURS, other)]
+        return found.compare(f"{name}, {column}", figures, (-margin, np.inf))
 
     def pairs(other: str, columns: Iterable[str], margin: float) -> list[Comparison]:
         names = [NAMES[model] for model in gensim_vectors.ALGORITHMS]

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.core.comparisons import Comparisons
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
-from benchmarks.core.verdict import BELOW, Claim, Comparison, Scores
+from benchmarks.core.verdict import Claim, Comparison, Scores
 from benchmarks.data import task_sets
 from benchmarks.language.scales import SCALES, LanguageScale
 from benchmarks.language.store import Spec
@@ -97,24 +97,24 @@ class RescoringStore(SentenceStore):
         return self.judged(chosen.tolist(), seeded)
 
 
-def _weighted(weights: Features, store: RescoringStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def _weighted(weights: Features, store: RescoringStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Choose without a model, with weights that are given."""
     return {"errors": store.judged([int(rescoring.choose(table, [weights])[0]) for table in store.tables(None)])}
 
 
-def _first(store: RescoringStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def _first(store: RescoringStore, specs: tuple[Spec, ...], part: str) -> Measured:
     return {"errors": store.judged([rescoring.first(one) for one in store.task.hypotheses])}
 
 
-def _oracle(store: RescoringStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def _oracle(store: RescoringStore, specs: tuple[Spec, ...], part: str) -> Measured:
     return {"errors": store.judged([int(errors.argmin()) for errors in store.errors])}
 
 
-def _recogniser(store: RescoringStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def _recogniser(store: RescoringStore, specs: tuple[Spec, ...], part: str) -> Measured:
     return {"errors": store.fitted(None, BOTH._replace(model=0.0), False)}
 
 
-def _models(store: RescoringStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+def _models(store: RescoringStore, specs: tuple[Spec, ...], part: str) -> Measured:
     """Rescore by a model, or by a mixture of several, with the recogniser's model and without it."""
     seeded_ = any(not spec.counted for spec in specs)
     events = store.event_log_probs(specs[0]) if len(specs) == 1 else store.mixed(specs)
@@ -149,22 +149,11 @@ def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
 
 def claims(store: RescoringStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Return what a language model is expected to do for a recogniser."""
-    by_name = {row.label[0]: row for row in rows}
-    known: dict[tuple[str, int], Any] = {}
-    models = [name for name, row in by_name.items() if row.measure is _models]
-
-    def scores(name: str, column: str, draw: int) -> Scores:
-        row = by_name[name]
-        place = draw % len(row.draws)
-        if (name, place) not in known:
-            known[name, place] = row.measure(store, row.draws[place])
-        return known[name, place][column]
+    found = Comparisons(store, rows, part)
+    models = [name for name, row in found.rows.items() if row.measure is _models]
 
     def pair(one: str, other: str, columns: tuple[str, str] = ("errors", "errors")) -> Comparison:
-        seeds = max(len(by_name[name].draws) for name in (one, other))
-        draws = [[scores(name, column, i) for name, column in zip((one, other), columns, strict=True)]
-                 for i in range(seeds)]  # fmt: skip
-        return Comparison(f"{one} and {other}", draws, BELOW)
+        return found.compare(f"{one} and {other}", list(zip((one, other), columns, strict=True)))
 
     claim = partial(Claim, "our target")
     return [

@@ -33,7 +33,7 @@ def _cores():
 
 def test_what_another_process_trains_is_left_to_it(store):
     one, other = Spec("user-bias"), Spec("item-bias")
-    rows = [Row((spec.model,), ((spec,),), {}, lambda store, specs: {}) for spec in (one, other)]
+    rows = [Row((spec.model,), ((spec,),), {}, lambda store, specs, part: {}) for spec in (one, other)]
     first = str(min(os.sched_getaffinity(0)))
     with stores._locked(store.directory(one)):  # as another process does
         assert store.is_training(one)

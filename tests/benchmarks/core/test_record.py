@@ -51,7 +51,7 @@ def test_text_that_may_not_be_published_stays_in_the_work_folder(tmp_path: Path,
     def draw(result: dict, path: Path) -> None:
         path.write_text(" ".join(result["rows"][0]["drawn"].get("text", ["none"])))
 
-    def measure(store, specs) -> table.Measured:
+    def measure(store, specs, part) -> table.Measured:
         return {"share": 2e-6, "context": "secret words", "drawn": {"x": [1.5], "text": ["secret", "words"]}}
 
     rows = [table.Row((name,), ((),), {}, measure) for name in ("one", "two")]

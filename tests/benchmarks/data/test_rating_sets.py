@@ -30,7 +30,7 @@ def test_the_netflix_layout(tmp_path: Path) -> None:
     assert found.data.catalogue.users.tolist() == [1, 2, 3, 4, 5, 6, 9]
     assert found.held_out.user.tolist() == [2, 3, 6]
     ours = RatingStore(found, scales.SCALES["tiny"], "tuned", tmp_path)
-    assert set(measures.errors(ours, (Spec("bias"),))) == {"valid", "parameters"}
+    assert set(measures.errors(ours, (Spec("bias"),), "test")) == {"valid", "parameters"}
 
 
 def test_ratings_that_are_not_movielens_are_refused(tmp_path: Path) -> None:

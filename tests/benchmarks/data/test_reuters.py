@@ -131,7 +131,7 @@ def test_the_baseline_of_retrieval_takes_one_logarithm_of_counts(ours, monkeypat
     of_test, of_train = (np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) * idf for counts in (test, train))
     expected = of_test[0] @ of_train.T / np.linalg.norm(of_test[0]) / np.linalg.norm(of_train, axis=1)
     monkeypatch.setattr(retrieval, "_scores", lambda store, part, vectors, seeded: vectors)
-    queries, database = retrieval._baseline(2, store, ())
+    queries, database = retrieval._baseline(2, store, (), "test")
     np.testing.assert_allclose(queries[0] @ database[: len(train)].T, expected, atol=1e-6)
 
 

@@ -45,7 +45,7 @@ def test_claims_on_orders_are_of_how_fast_perplexities_fall(perplexities, answer
     }
     store = DocumentStore(PLANTED._replace(name=scales.NEWSGROUPS), scales.SCALES["cpu"], "tuned", None)
     rows = [
-        Row(row.label, row.draws, row.thesis, lambda store, specs, part="test": of)
+        Row(row.label, row.draws, row.thesis, lambda store, specs, part: of)
         for row in orderings.rows(scales.SCALES["cpu"], None)
     ]
     found = orderings.claims(store, rows, "test")
@@ -70,7 +70,7 @@ def test_claims_on_words_compare_coherence_with_that_of_docnade(coherences, answ
                 "npmi": words._mean(coherences.get(row.label[0], of_deep) + around),
                 "random": words._mean(0.04 + around),
             }
-            return Row(row.label, row.draws, {}, lambda store, specs, part="test": measured)
+            return Row(row.label, row.draws, {}, lambda store, specs, part: measured)
 
         rows = [with_mean(row) for row in words.TABLES[table].rows(scales.SCALES["cpu"], None)]
         store = DocumentStore(PLANTED._replace(name=scales.NEWSGROUPS), TINY, "tuned", None)
@@ -95,7 +95,7 @@ def test_claims_hold_of_the_published_figures():
     rows = {row.label[0]: row for row in tables.rows(scales.SCALES["cpu"], None)}
     store = Published(document_sets.planted(TINY.sizes)._replace(name=scales.NEWSGROUPS), TINY, "tuned", None)
     measured = [
-        row.__class__(row.label, row.draws, row.thesis, lambda store, specs, part="test": {
+        row.__class__(row.label, row.draws, row.thesis, lambda store, specs, part: {
             name: store.perplexity(specs[0], part) for name in ("perplexity", "some")
         })
         for row in rows.values()

@@ -73,7 +73,7 @@ def test_claims_and_figures_of_20_newsgroups_are_not_shown_beside_other_document
 @pytest.mark.parametrize(("data", "shown"), [(scales.NEWSGROUPS, ["835.0", "877.0", "923.0"]), (scales.PLANTED, [])])
 def test_published_figures_are_shown_beside_the_data_that_they_are_of(data, shown, tmp_path):
     def without_models(scale, seeds):
-        return [replace(row, draws=((),), measure=lambda store, specs, part="test": {"256": 800.0})
+        return [replace(row, draws=((),), measure=lambda store, specs, part: {"256": 800.0})
                 for row in orderings.rows(scale, seeds)]  # fmt: skip
 
     table = replace(orderings.TABLE, rows=without_models, claims=lambda store, rows, part: [], draw=None)

@@ -258,7 +258,7 @@ def test_speeds_are_compared_round_by_round(minutes: float, answer: str) -> None
     slow = 1 + np.random.default_rng(0).exponential(1.0, 10)  # whatever else the machine did in a round
     noise = np.random.default_rng(1).uniform(0.99, 1.01, 10)
     hlbl, lbl = (
-        Row((name,), ((Spec(name),),), {}, lambda store, specs, times=times: {"minutes": list(times)})
+        Row((name,), ((Spec(name),),), {}, lambda store, specs, part, times=times: {"minutes": list(times)})
         for name, times in (("hlbl", slow), ("lbl", minutes * slow * noise))
     )
     on_test, on_validation = (claims.of_speed(None, [hlbl, lbl], part) for part in ("test", "valid"))

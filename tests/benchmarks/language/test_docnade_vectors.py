@@ -58,7 +58,7 @@ def test_published_words_are_shown_beside_ours_where_the_text_has_the_word(tmp_p
         docnade_vectors, "near", lambda store, spec, part, words: np.tile(np.arange(5), (len(words), 1))
     )
     table = docnade_vectors.TABLES["docnade-table-6"]
-    of_israel, of_book, other = (row.measure(store, row.draws[0]) for row in table.rows(TINY, 1)[1:4])
+    of_israel, of_book, other = (row.measure(store, row.draws[0], "test") for row in table.rows(TINY, 1)[1:4])
     assert of_israel["word"] == "israel"
     assert of_israel["published"] == "china russia cuba north_korea lebanon"
     assert of_book["published"] == "film service program movie information"

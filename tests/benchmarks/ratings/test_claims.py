@@ -196,7 +196,7 @@ def test_validation_chooses_the_recipe_of_a_split(tmp_path, worse, changes):
     assert bool(spec.changes) == changes
     assert measures.of_choice(store, row.draws[0], "test") == refitted
     assert refitted.refit == tuple(tried)
-    measured = row.measure(store, row.draws[0])
+    measured = row.measure(store, row.draws[0], "test")
     for column, model, part in (("valid", spec, "valid"), ("before", spec, "test"), ("test", refitted, "test")):
         assert measured[column].value == store.errors((model,), part).value
 

@@ -104,7 +104,7 @@ def test_the_rank_is_of_singular_values_above_a_hundredth_of_the_largest(tmp_pat
             return SimpleNamespace(**vars(super().get(spec)), directory=None)
 
     store = Trained(tmp_path, lambda spec, part: 0.5)
-    assert reasons._with_rank(store, (Spec("pmf", len(values)),))["rank"] == 4
+    assert reasons._with_rank(store, (Spec("pmf", len(values)),), "test")["rank"] == 4
 
 
 @pytest.mark.extended

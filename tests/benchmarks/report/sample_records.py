@@ -21,7 +21,7 @@ UNSAFE = '<script>alert("1 & 2")</script>'
 
 def of_rows(name: str, *trees: str) -> Table:
     """Return a table of the thesis, of an HLBL with each of these trees."""
-    made = [Row(("HLBL", tree), (), {}, lambda store, specs: {}) for tree in trees]
+    made = [Row(("HLBL", tree), (), {}, lambda store, specs, part: {}) for tree in trees]
     return replace(registry.TABLES[name], rows=lambda scale, seeds: made)
 
 

@@ -35,7 +35,7 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
     text = json.dumps(recorded | {"recipe": "thesis", "rows": [other], "complete": False})
     (folder / "table-4.4.ptb.cpu.thesis.json").write_text(text)
 
-    made = [Row(tuple(each["label"]), (), {}, lambda store, specs: {}) for each in (row, other, ngram)]
+    made = [Row(tuple(each["label"]), (), {}, lambda store, specs, part: {}) for each in (row, other, ngram)]
     tables = TABLES | {"table-4.4": dataclasses.replace(TABLES["table-4.4"], rows=lambda scale, seeds: made)}
 
     def filled_map(page: str) -> str:

@@ -237,7 +237,7 @@ def test_vectors_that_two_seeds_agree_on(
     rows = [
         dataclasses.replace(
             row,
-            measure=lambda store, specs, share=share: {
+            measure=lambda store, specs, part, share=share: {
                 "agreed": Scores(np.clip(rng.normal(share, 0.1, 500), 0, 1), np.ones(500), np.positive)
             },
         )

@@ -39,7 +39,7 @@ def test_answers_are_those_of_the_most_probable_sentence(tmp_path) -> None:
         scores = [model.score(sentence) for sentence in question.sentences()]
         right.append(scores.index(max(scores)) == answer)
     (row,) = (row for row in completion.rows(TINY, 1) if row.label == ("KN3",))
-    assert row.measure(store, row.draws[0])["accuracy"].value == pytest.approx(100 * sum(right) / len(right))
+    assert row.measure(store, row.draws[0], "test")["accuracy"].value == pytest.approx(100 * sum(right) / len(right))
 
 
 def test_the_table_on_planted_questions(shared_place) -> None:

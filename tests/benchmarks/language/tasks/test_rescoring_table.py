@@ -28,7 +28,7 @@ def _published(tmp_path) -> RescoringStore:
 def test_errors_on_the_published_lists_without_a_model(tmp_path) -> None:
     """As counted by other programs on the same files."""
     store = _published(tmp_path)
-    measured = {row.label[0]: row.measure(store, ()) for row in rescoring.rows(TINY, 1) if not row.specs()}
+    measured = {row.label[0]: row.measure(store, (), "test") for row in rescoring.rows(TINY, 1) if not row.specs()}
     errors = {name: round(found["errors"].value) for name, found in measured.items()}
     named = [rescoring.FIRST, rescoring.ACOUSTIC, rescoring.LM8, rescoring.ORACLE]
     assert [errors[name] for name in named] == [216, 288, 210, 128]

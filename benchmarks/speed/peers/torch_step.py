@@ -53,3 +53,28 @@ def step_by(update: torch.optim.Optimizer, loss: Callable[[Tensor, Tensor], Tens
 def parameter(array: Any) -> Tensor:
     """Return an array as a parameter that is trained."""
     return torch.tensor(np.asarray(array), device=device()).requires_grad_()
+
+
+def by_loss(
+    loss: Callable[..., Tensor],
+    weights: Sequence[str],
+    biases: Sequence[str],
+    params: Any,
+    config: Any,
+    optimizer: str,
+    rate: float,
+    decay: float,
+    compiled: bool,
+) -> tuple[Step, list[Tensor]]:
+    """Return a step by a loss, and the updated parameters.
+
+    Args:
+        loss: function of the weights, the biases, what is read and the next words.
+        weights, biases: names of parameters.
+        params, config: those of jaxlm.
+        optimizer, rate, decay: as in `updates`.
+        compiled: whether to compile the loss by `torch.compile`.
+    """
+    decayed, others = ([parameter(getattr(params, name)) for name in names] for names in (weights, biases))
+    moved, forward = [*decayed, *others], torch.compile(loss) if compiled else loss
+    return step_by(updates(optimizer, rate, decay, decayed, others), lambda *batch: forward(*moved, *batch)), moved

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,8 @@ import numpy as np
 from jaxcf.recommender import Model
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir import card
-from jaxfit.run_dir.run import Trained
 
 MEASURES = {"RMSE": "rmse", "rmse_clipped": "rmse", "mae_clipped": "mae", "NDCG": "ndcg", "ndcg": "ndcg"}
-
-
-def write(trained: Trained[Model], out: Path, place: Path, scores: card.Scores | None = None) -> None:
-    """Write the card of a trained model, if it is to have one.
-
-    Args:
-        trained: the model.
-        out: its folder.
-        place: the folder in which the card's commands find the model.
-        scores: on validation and test ratings; None: those recorded in training.
-    """
-    model = trained.model
-    if card.needs_card(trained, out, model.info):
-        scores = card.recorded(model.info) if scores is None else scores
-        card.write(out, text(model, model.info, place, (), scores), scores)
 
 
 def text(model: Model, info: Mapping[str, Any], place: Path, first: Iterable[str], scores: card.Scores) -> str:
@@ -57,3 +42,6 @@ def text(model: Model, info: Mapping[str, Any], place: Path, first: Iterable[str
     task, name = None if model.record.implicit else "tabular-regression", info.get("data", {}).get("name", "ratings")
     about = card.About(shell, python, task, ("recommender-system",), MEASURES, name, limits)
     return card.text(model.record, info, sizes, scores, about)
+
+
+write = partial(card.write_after, text)

@@ -2,32 +2,17 @@
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jaxfit.run_dir import card
-from jaxfit.run_dir.run import Trained
 from jaxlm.capabilities import Embeds, EncodesDocuments, PredictsDocuments, PredictsWords
 from jaxlm.data.files import EOS
 from jaxlm.data.vocabulary import UNK
 from jaxlm.trained_model import Model
 
 MEASURES = dict.fromkeys(("perplexity", "document_perplexity", "document perplexity"), "perplexity")
-
-
-def write(trained: Trained[Model | None], out: Path, place: Path, scores: card.Scores | None = None) -> None:
-    """Write the card of a trained model, if it is to have one.
-
-    Args:
-        trained: the model.
-        out: its folder.
-        place: the folder in which the card's commands find the model.
-        scores: on validation and test texts; None: those recorded in training.
-    """
-    model = trained.model
-    if model is not None and card.needs_card(trained, out, model.info):
-        scores = card.recorded(model.info) if scores is None else scores
-        card.write(out, text(model, model.info, place, (), scores), scores)
 
 
 def text(model: Model, info: Mapping[str, Any], place: Path, first: Iterable[str], scores: card.Scores) -> str:
@@ -68,3 +53,6 @@ def _example(words: Sequence[str]) -> str:
     """Return the first word of letters, which in a text's vocabulary is the most frequent one, or the first other."""
     others = [word for word in words if word not in (EOS, UNK)] or words
     return next(filter(str.isalpha, others), others[0])
+
+
+write = partial(card.write_after, text)

@@ -8,7 +8,7 @@ import json
 import math
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,11 +46,24 @@ class About(NamedTuple):
     limits: str
 
 
-def needs_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> bool:
-    """Return whether a model is to have a new card: once it has been trained, and if a finished one has none."""
+def write_after(
+    text: Callable[..., str], trained: Trained[Any], out: Path, place: Path, scores: Scores | None = None
+) -> None:
+    """Write a model's card, if it is to have a new one: once it has been trained, and if a finished one has none.
+
+    Args:
+        text: `text` of the model's package.
+        trained: the model.
+        out: its folder.
+        place: the folder in which the card's commands find the model.
+        scores: on validation and test data; None: those recorded in training.
+    """
+    model = trained.model
     # nothing need be written for a training that had finished before, perhaps on a read-only disk
     new = bool(trained.seconds) or (not (out / manifest.CARD).exists() and os.access(out, os.W_OK))
-    return processes.leads() and info.get("finished", True) and new
+    if model is not None and processes.leads() and model.info.get("finished", True) and new:
+        scores = recorded(model.info) if scores is None else scores
+        write(out, text(model, model.info, place, (), scores), scores)
 
 
 def write(directory: Path, card: str, scores: Scores) -> None:

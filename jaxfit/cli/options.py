@@ -94,6 +94,11 @@ def number(
     return read
 
 
+def files(group: Any, option: str, about: str) -> None:
+    """Add an option that takes one or more files, and may be given several times."""
+    group.add_argument(option, nargs="+", action="extend", metavar="FILE", help=about)
+
+
 def choice(option: str, known: Iterable[str]) -> Callable[[str], str]:
     """Return a reader of an option's word, which raises UserError unless it is one of those known."""
     known = list(known)

@@ -39,7 +39,7 @@ def add_data(parser: Parser, carves: bool) -> None:
         "--valid": "validation documents" + carved,
         "--test": "documents to evaluate the finished model on",
     }.items():
-        group.add_argument(name, nargs="+", action="extend", metavar="FILE", help=text)
+        options.files(group, name, text)
     words = parser.add_argument_group("vocabulary; other words are left out")
     chosen = words.add_mutually_exclusive_group()
     chosen.add_argument("--vocab", metavar="FILE", help="a list of words, one a line, in the order of their numbers")
@@ -147,7 +147,7 @@ def add_retrieve(parser: Parser) -> None:
     """Give the parser of `jaxlm retrieve` its options."""
     model_command.add(parser, run_retrieve, about="folder of a model of documents")
     parser.add_argument("files", nargs="+", metavar="FILE", help="labelled queries, one document a line")
-    parser.add_argument("--database", nargs="+", action="extend", metavar="FILE", help="labelled documents to rank")
+    options.files(parser, "--database", "labelled documents to rank")
     model_command.add_encoding(parser)
 
 

@@ -29,9 +29,7 @@ from jaxlm.trained_model import Model
 def add_eval(parser: Parser) -> None:
     """Give the parser of `jaxlm eval` its options."""
     model_command.add(parser, run_eval)
-    parser.add_argument(
-        "--text", nargs="+", action="extend", metavar="FILE", help="text to evaluate on (- is standard input)"
-    )
+    options.files(parser, "--text", "text to evaluate on (- is standard input)")
     parser.add_argument(
         "--mix", metavar="DIR2", action="append",
         help="a second model over the same vocabulary, to be mixed in (again for each further model)",
@@ -41,9 +39,7 @@ def add_eval(parser: Parser) -> None:
         "--weight", type=options.number("--weight", float, high=1), metavar="A",
         help="share of DIR in the mixture of two models (0 to 1; default: 0.5, or equal shares of more)",
     )  # fmt: skip
-    weight.add_argument(
-        "--fit-weight-on", nargs="+", action="extend", metavar="FILE", help="validation text to choose the shares by"
-    )
+    options.files(weight, "--fit-weight-on", "validation text to choose the shares by")
     model_command.add_encoding(parser)
     _add_orderings(parser)
 

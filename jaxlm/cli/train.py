@@ -82,21 +82,11 @@ def _add_text(parser: Parser, carves: bool, tested: bool) -> None:
         tested: whether it has a use for test text.
     """
     text = parser.add_argument_group("text (plain, one sentence a line, also gz, bz2, xz; - is standard input)")
-    text.add_argument(
-        "--train",
-        nargs="+",
-        action="extend",
-        metavar="FILE",
-        help="training text (default: prose that comes with Python)",
-    )
-    text.add_argument(
-        "--valid", nargs="+", action="extend", metavar="FILE",
-        help="validation text" + (" (default: the last 5 %% of the training text)" if carves else ""),
-    )  # fmt: skip
+    options.files(text, "--train", "training text (default: prose that comes with Python)")
+    carved = " (default: the last 5 %% of the training text)" if carves else ""
+    options.files(text, "--valid", "validation text" + carved)
     if tested:
-        text.add_argument(
-            "--test", nargs="+", action="extend", metavar="FILE", help="text to evaluate the finished model on"
-        )
+        options.files(text, "--test", "text to evaluate the finished model on")
     else:
         parser.set_defaults(test=None)
     words = parser.add_argument_group("vocabulary").add_mutually_exclusive_group()

@@ -50,15 +50,6 @@ class Rows(NamedTuple):
     grad: jax.Array  # [k, …]
 
 
-class Outer(NamedTuple):
-    """Gradient of single rows: coef[j] * vectors[owner[j]] of row ids[j]."""
-
-    ids: jax.Array  # int32 [k]
-    coef: jax.Array  # [k]
-    owner: jax.Array  # int32 [k]
-    vectors: jax.Array  # [B, D]
-
-
 class Products(NamedTuple):
     """Gradient of groups of K rows: coef[j] @ vectors[owner[j]] of the rows ids[j] K … ids[j] K + K - 1."""
 
@@ -68,7 +59,12 @@ class Products(NamedTuple):
     vectors: jax.Array  # [B, R, D]
 
 
-Part = Head | Rows | Outer | Products
+Part = Head | Rows | Products
+
+
+def outer(ids: jax.Array, coef: jax.Array, owner: jax.Array, vectors: jax.Array) -> Products:
+    """Return the gradient of single rows: coef[j] * vectors[owner[j]] of row ids[j], where coef is [k]."""
+    return Products(ids, coef[:, None, None], owner, vectors[:, None])
 
 
 def add(value: jax.Array, parts: tuple[Part, ...], factor: jax.Array) -> jax.Array:
@@ -78,9 +74,6 @@ def add(value: jax.Array, parts: tuple[Part, ...], factor: jax.Array) -> jax.Arr
             value = value.at[: part.grad.shape[0]].add(factor * part.grad)
         elif isinstance(part, Rows):
             value = value.at[part.ids].add(factor * part.grad, mode="drop")
-        elif isinstance(part, Outer):
-            product = Products(part.ids, part.coef[:, None, None], part.owner, part.vectors[:, None])
-            value = _add_products(value, product, factor)
         else:
             value = _add_products(value, part, factor)
     return value
@@ -108,13 +101,13 @@ def _add_products(value: jax.Array, part: Products, factor: jax.Array) -> jax.Ar
 
 
 def _by_row(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return the same gradient with each `Products` replaced by K R parts of the type `Outer`."""
+    """Return the same gradient with each `Products` replaced by K R ones of single rows."""
     found: list[Part] = []
     for part in parts:
         if isinstance(part, Products):
             _, K, R = part.coef.shape
             found += [
-                Outer(part.ids * K + k, part.coef[:, k, r], part.owner, part.vectors[:, r])
+                outer(part.ids * K + k, part.coef[:, k, r], part.owner, part.vectors[:, r])
                 for k in range(K)
                 for r in range(R)
             ]
@@ -124,7 +117,7 @@ def _by_row(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def row_ids(parts: tuple[Part, ...]) -> jax.Array:
-    """Return the ids of the rows in parts without `Products`: int32 [k], with duplicates and padding."""
+    """Return the ids of the rows in parts as `_by_row` returns them: int32 [k], with duplicates and padding."""
     ids = [
         jnp.arange(p.grad.shape[0], dtype=jnp.int32) if isinstance(p, Head) else p.ids.astype(jnp.int32) for p in parts
     ]

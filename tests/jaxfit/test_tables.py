@@ -118,7 +118,7 @@ def test_parts_of_a_gradient_are_summed():
     parts = (
         tables.Head(np.ones((2, 3))),
         tables.Rows(np.array([4, 9]), np.full((2, 3), 2.0)),
-        tables.Outer(ids, coef, owner, vectors),
+        tables.outer(ids, coef, owner, vectors),
     )
     want = np.zeros((11, 3))
     want[:2] += 1
@@ -181,7 +181,7 @@ def test_updates_in_an_accelerator_s_blocks_equal_those_of_a_cpu(monkeypatch, op
     ids = jax.random.randint(keys[0], (500,), 0, 210)  # of 200 rows; the others are padding
     owner = jax.random.randint(keys[1], (500,), 0, 5)
     rows = tables.Rows(ids[:90], jax.random.normal(keys[2], (90, 7)))
-    outer = tables.Outer(ids, jnp.linspace(-1, 1, 500), owner, jax.random.normal(keys[3], (5, 7)))
+    outer = tables.outer(ids, jnp.linspace(-1, 1, 500), owner, jax.random.normal(keys[3], (5, 7)))
     table = tables.create(jnp.ones((200, 7)), update, by_rows=True)
 
     def step(table):

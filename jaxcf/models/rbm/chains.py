@@ -15,7 +15,7 @@ from jaxfit.draws import uniform
 from jaxfit.program import Mean, Metrics
 from jaxfit.rbm import bernoulli, gibbs, multinomial
 from jaxfit.row_products import dots, stored
-from jaxfit.tables import Outer, Part, Products, Rows, Weights, gather, zero_after
+from jaxfit.tables import Part, Products, Rows, Weights, gather, outer, zero_after
 
 
 class Chain(NamedTuple):
@@ -117,7 +117,7 @@ def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Con
     terms = ((-of_rating, value, start.p - config.center), (of_rating, end.value, end.p - config.center))
     of_W: tuple[Part, ...]
     if P is None:
-        of_W = tuple(Outer(item * K + v, share, own, p) for share, v, p in terms)
+        of_W = tuple(outer(item * K + v, share, own, p) for share, v, p in terms)
     else:
         shares = jnp.stack([share[:, None] * jnp.asarray(P)[v] for share, v, _ in terms], axis=2)
         of_W = (Products(item, shares, own, jnp.stack([p for _, _, p in terms], axis=1)),)
@@ -129,7 +129,7 @@ def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Con
         rated_owner, rated_item, _ = batch.rated
         of_user = jnp.minimum(rated_owner, by_bias.shape[0] - 1)
         ones = jnp.ones(rated_item.shape, by_bias.dtype)
-        found = found._replace(U=(Outer(rated_item, ones, of_user, by_bias),))
+        found = found._replace(U=(outer(rated_item, ones, of_user, by_bias),))
     return None, reconstruction_metrics(end, batch, weight, config.step), found
 
 

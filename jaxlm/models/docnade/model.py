@@ -23,7 +23,7 @@ from jaxfit.program import Mean, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.row_products import dots, stored
-from jaxfit.tables import Gathered, Outer, Rows, require_whole, rows_of, zero_after
+from jaxfit.tables import Gathered, Rows, outer, require_whole, rows_of, zero_after
 from jaxlm.capabilities import Embeds, EncodesDocuments, HasTopics
 from jaxlm.contract import BySGD, LanguageModel
 from jaxlm.data.documents import ordered
@@ -247,7 +247,7 @@ def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Con
     by_total = V.scale * by_h * SLOPE[config.activation](h)
     by_W = running_sums(by_total[::-1], batch.words.owner[::-1])[::-1]
     slope += zero_after(by_W[0, 0])  # all that is read of tables has been read
-    of_V = Outer(node.reshape(-1), slope.reshape(-1), jnp.repeat(owner, TILE), h)
+    of_V = outer(node.reshape(-1), slope.reshape(-1), jnp.repeat(owner, TILE), h)
     parts = Params(
         W=(Rows(batch.words.word, by_W),),  # type: ignore[arg-type]
         c=jnp.sum(by_total, axis=0),

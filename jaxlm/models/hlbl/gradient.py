@@ -16,7 +16,7 @@ from jax import Array, lax
 
 from jaxfit.devices.platform import platform
 from jaxfit.row_products import dots
-from jaxfit.tables import Head, Outer, Part, Rows, Weights, zero_after
+from jaxfit.tables import Head, Part, Rows, Weights, outer, zero_after
 from jaxlm.models.hlbl.batch import Batch
 from jaxlm.objectives.tree_tiles import TILE, Tiles, decide, weighted_rows
 
@@ -90,7 +90,7 @@ def gradient(
     of_contexts = C.value[:, None] * by_r_hat[None] if diagonal else jnp.einsum("ijk,bj->ibk", C.value, by_r_hat)
     of_R: tuple[Part, ...] = (Rows(batch.context.reshape(-1), of_contexts.reshape(-1, r_hat.shape[1])),)
     of_Q: tuple[Part, ...] = (
-        Outer(batch.cold.node.reshape(-1), cold.reshape(-1), jnp.repeat(batch.cold.owner, TILE), r_hat),
+        outer(batch.cold.node.reshape(-1), cold.reshape(-1), jnp.repeat(batch.cold.owner, TILE), r_hat),
         Head(lax.optimization_barrier(lax.optimization_barrier(r_hat.T) @ at_all).T + done),
     )
     of_b = tuple(Rows(t.node.reshape(-1), g.reshape(-1)) for t, g in ((batch.hot, hot), (batch.cold, cold)))

@@ -39,9 +39,7 @@ MANY = 100  # known ratings of a user, which nearly determine the hidden units o
 def add(parser: Parser) -> None:
     """Give the parser of `jaxcf eval` its options."""
     add_model(parser, run_eval)
-    parser.add_argument(
-        "--ratings", nargs="+", action="extend", metavar="FILE", help="ratings to predict, or pairs of user and item"
-    )
+    options.files(parser, "--ratings", "ratings to predict, or pairs of user and item")
     parser.add_argument(
         "--exact", action="store_true",
         help="RBMs: predict also exactly, by Eq. 5.9, and say how far that is from mean field",

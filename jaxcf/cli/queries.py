@@ -44,24 +44,21 @@ def add_files(parser: Parser, users: bool = False) -> None:
     """Add the options that name files of what is known of items, and with `users` of users, and of how to read them."""
     known = parser.add_argument_group("known")
     if users:
-        known.add_argument(
-            "--known", nargs="+", action="extend", metavar="FILE",
-            help="ratings of users that were not in training (models that use rated items or counts: also pairs "
+        options.files(
+            known, "--known",
+            "ratings of users that were not in training (models that use rated items or counts: also pairs "
             "without ratings): these users, and new ones of --rated, are given parameters of their own, and only they "
             "are predicted for",
         )  # fmt: skip
         rated = known.add_mutually_exclusive_group()
-        rated.add_argument(
-            "--rated", nargs="+", action="extend", metavar="FILE",
-            help="further pairs of user and item, for models that use rated items",
+        options.files(rated, "--rated", "further pairs of user and item, for models that use rated items")
+        options.files(
+            rated, "--only-rated",
+            "the pairs that models condition on, in place of all known ones and of the items of known ratings",
         )  # fmt: skip
-        rated.add_argument(
-            "--only-rated", nargs="+", action="extend", metavar="FILE",
-            help="the pairs that models condition on, in place of all known ones and of the items of known ratings",
-        )  # fmt: skip
-    known.add_argument(
-        "--new-items", nargs="+", action="extend", metavar="FILE",
-        help="ratings of items that were not in training, by users that were, for models that take new items",
+    options.files(
+        known, "--new-items",
+        "ratings of items that were not in training, by users that were, for models that take new items",
     )  # fmt: skip
     options.add(parser.add_argument_group("reading"), Reading)
 

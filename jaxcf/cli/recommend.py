@@ -29,9 +29,9 @@ def add_recommend(parser: Parser) -> None:
     """Give the parser of `jaxcf recommend` its options."""
     add_model(parser, run_recommend)
     parser.add_argument("--user", metavar="ID", help="a user of the training ratings")
-    parser.add_argument(
-        "--users", nargs="+", action="extend", metavar="FILE",
-        help="ratings of new users, to recommend to each (models that use rated items or counts: also pairs without "
+    options.files(
+        parser, "--users",
+        "ratings of new users, to recommend to each (models that use rated items or counts: also pairs without "
         "ratings)",
     )  # fmt: skip
     parser.add_argument(

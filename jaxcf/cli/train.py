@@ -71,28 +71,14 @@ def add_options(parser: Parser, record: RatingModel) -> None:
 
 def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
     data = parser.add_argument_group("ratings (of any layout, compressed or not; - is standard input)")
-    data.add_argument(
-        "--ratings",
-        nargs="+",
-        action="extend",
-        metavar="FILE",
-        help="training ratings, or pairs of user and item (default: drawn from a planted model)",
+    options.files(
+        data, "--ratings", "training ratings, or pairs of user and item (default: drawn from a planted model)"
     )
-    data.add_argument(
-        "--valid", nargs="+", action="extend", metavar="FILE",
-        help="validation ratings" + (" (default: 5 %% of the training ratings)" if validated else ""),
-    )  # fmt: skip
-    data.add_argument(
-        "--test", nargs="+", action="extend", metavar="FILE", help="ratings to evaluate the finished model on"
-    )
+    carved = " (default: 5 %% of the training ratings)" if validated else ""
+    options.files(data, "--valid", "validation ratings" + carved)
+    options.files(data, "--test", "ratings to evaluate the finished model on")
     if record.capability(UsesRatedItems):
-        data.add_argument(
-            "--rated",
-            nargs="+",
-            action="extend",
-            metavar="FILE",
-            help="further pairs of user and item, without ratings",
-        )
+        options.files(data, "--rated", "further pairs of user and item, without ratings")
         data.add_argument(
             "--condition", nargs="+", action="extend", choices=SETS, default=["train"], metavar="SET",
             help="sets whose rated items the model conditions on: train, valid, test (default: train), besides --rated",

@@ -26,9 +26,7 @@ FORMS = (*export.FORMATS, "hub")
 def add_predict(parser: Parser) -> None:
     """Give the parser of `jaxcf predict` its options."""
     add_model(parser, run_predict)
-    parser.add_argument(
-        "--pairs", nargs="+", action="extend", metavar="FILE", help="users and items (other columns are not read)"
-    )
+    options.files(parser, "--pairs", "users and items (other columns are not read)")
     add_files(parser, users=True)
 
 

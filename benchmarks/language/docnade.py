@@ -16,7 +16,7 @@ from benchmarks.language.tables import PERPLEXITY, T7, kn
 DOCNADE, ALONE = "DocNADE-LM", "LM"
 GROUPS = {1: 111.93, 2: 110.9, 3: 109.8, 4: 109.78, 5: 109.22}  # sentences of a document: published perplexity
 LINES = 50  # of a minibatch: about 1,000 words of the Penn Treebank
-FIXED = ("rate", (("W", 0.0),))  # at zero: documents have no effect
+FIXED = ("rate.W", 0.0)  # at zero: documents have no effect
 SAMPLED = (("objective", "importance"), ("num_noise", 500), ("shared_noise", True))
 
 

@@ -23,10 +23,10 @@ CD, OF_LBL = "FRBM by contrastive divergence", "LBL"
 WITHOUT, THEN = f"{CD}, without dropout", "then likelihood"
 LIKELIHOOD = "FRBM by likelihood, without dropout"
 # The recipe without dropout was chosen by validation; more epochs with less decay were not tried.
-SHORTER = (("epochs", 8), ("decay", (("R", 0.4), ("W", 0.05))))
+SHORTER = (("epochs", 8), ("decay.R", 0.4), ("decay.W", 0.05))
 # A step by likelihood takes ten times as long as one by contrastive divergence; more draws add little to it.
 BY_LIKELIHOOD = (("objective", "likelihood"), ("targets", "words"), ("num_draws", 16), ("dropout", 0.0))
-GOES_ON = (("epochs", 1), ("rate", (("*", 5e-4),)))
+GOES_ON = (("epochs", 1), ("rate.*", 5e-4))
 
 
 def _frbm(scale: LanguageScale) -> Spec:

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from benchmarks.core.changes import changed
 from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.core.verdict import Scores
 from benchmarks.data import sets
@@ -51,8 +52,7 @@ class Spec:
     tree_options: tuple[tuple[str, Any], ...] = ()  # options of its construction that differ from the defaults
     initial: "Spec | None" = None  # begun from the parameters of this model
     left_out: tuple[int, int] | None = None  # (i, n): trained without the i-th of n parts of the text
-    # what differs from the scale's own: ("batch_size", 25), or of rates and decays ("rate", (("W", 0.0),))
-    recipe: tuple[tuple[str, Any], ...] = ()
+    recipe: tuple[tuple[str, Any], ...] = ()  # what differs from the scale's own, as `changed` takes it
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
@@ -81,8 +81,8 @@ class Spec:
             name += "".join(f"-{key.partition('_')[0]}{value}" for key, value in self.tree_options)
             name += "" if self.features is None else f"-of-{self.features.model}"
         name += "".join(f"-{key.removeprefix('num_').partition('_')[0]}{value}" for key, value in self.config)
-        changed = [pair for key, value in self.recipe if isinstance(value, tuple) for pair in value]
-        for parameter, value in changed:  # a folder's name may have neither "*" (all parameters) nor "/" (paths)
+        of_parameters = [(key.partition(".")[2], value) for key, value in self.recipe if "." in key]
+        for parameter, value in of_parameters:  # a folder's name may have neither "*" (all parameters) nor "/" (paths)
             name += f"-{'all' if parameter == '*' else parameter.replace('/', '.')}{value:g}"
         seed = "" if self.counted else f"-seed{self.seed}"
         return f"{name}{without}{self.products and f'-{self.products}'}{seed}"
@@ -184,11 +184,9 @@ class LanguageStore(Store):
         field = size_field(record.config)
         sized = {field: self.scale.num_features} if field else {}
         recipe = self.scale.adapt(spec.model, self.recipe, recipe)
-        changes = {
-            name: {**getattr(recipe, name), **dict(value)} if isinstance(value, tuple) else value
-            for name, value in spec.recipe
-        }
-        return replace(recipe, **changes), {**config, **sized, **dict(spec.config)}
+        known, config = changed(recipe, {**config, **sized, **dict(spec.config)}, spec.recipe)
+        assert known is not None
+        return known, config
 
     def fit(self, spec: Spec, directory: Path) -> Outcome:
         """Train a model, or go on with its training where a run was interrupted."""

@@ -54,9 +54,8 @@ class Scores:
         """The figure on bootstrap samples, the same samples for all scores of as many units: float64 [RESAMPLES]."""
         weights, both = _weights(len(self.total)), np.stack([self.total, self.count], axis=1)
         sums = np.concatenate([part.astype(np.float64) @ both for part in np.array_split(weights, RESAMPLES // 50)])
-        found = np.full(
-            RESAMPLES, self.total.sum() / self.count.sum()
-        )  # also the value of an empty sample, possible with very few units
+        # also the value of an empty sample, possible with very few units
+        found = np.full(RESAMPLES, self.total.sum() / self.count.sum())
         return self.finish(np.divide(sums[:, 0], sums[:, 1], out=found, where=sums[:, 1] > 0))
 
 

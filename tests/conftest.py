@@ -9,7 +9,7 @@ import ctypes
 import gc
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -36,6 +36,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 fit.SAVING_SHARE = 1e-9  # best epochs are saved only in tests of that, as it takes a fifth of a short training's time
 compiled.MAX_TRAININGS = 40  # more than for users: what trainings share is compiled less often
 
+OTHER_SETTINGS = {
+    "jax_enable_x64": True,
+    "jax_numpy_dtype_promotion": "strict",
+    "jax_default_prng_impl": "rbg",
+    "jax_threefry_partitionable": False,
+}
 MOST_BYTES = 4 << 30  # of a worker, at the end of a test
 
 jax.config.update("jax_num_cpu_devices", 8)
@@ -90,6 +96,24 @@ def _drop_compiled() -> None:
 def _resident_bytes() -> int:
     statm = Path("/proc/self/statm")  # of Linux
     return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 0
+
+
+@pytest.fixture
+def other_settings() -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """Return what enters settings of JAX, in all threads, that are not its defaults."""
+
+    @contextlib.contextmanager
+    def entered() -> Iterator[None]:
+        before = {name: getattr(jax.config, name) for name in OTHER_SETTINGS}
+        try:
+            for name, value in OTHER_SETTINGS.items():
+                jax.config.update(name, value)
+            yield
+        finally:
+            for name, value in before.items():
+                jax.config.update(name, value)
+
+    return entered
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Ratings, digest, present, relabel, take
+from jaxfit.devices.precision import full_float32
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import filled
 from jaxfit.wording import quantity
@@ -35,6 +36,7 @@ class HeldOut(NamedTuple):
     queried: Ratings  # ratings of held-out users to predict
 
 
+@full_float32()
 def random_parts(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
     """Assign sum(counts) elements to parts at random: int32 part numbers, part i exactly counts[i] times."""
     drawn = np.asarray(jax.random.bits(key, (sum(counts),)))
@@ -101,6 +103,7 @@ def of_fold(name: str, train: Ratings, test: Ratings, catalogue: Catalogue, test
     return Dataset(name, train, EMPTY, test, known, digest(train, EMPTY, known), name)
 
 
+@full_float32()
 def thesis(key: jax.Array, ratings: Ratings) -> Split:
     """Hold out each user's nine latest ratings, as the Netflix Prize did (Mnih 2010, §5.4.1, footnote 8).
 
@@ -123,6 +126,7 @@ def thesis(key: jax.Array, ratings: Ratings) -> Split:
     return Split(take(ratings, ~out), take(ratings, valid), take(ratings, out & ~valid))
 
 
+@full_float32()
 def users(key: jax.Array, ratings: Ratings, share: float = 0.1) -> HeldOut:
     """Hold out a share of the users, rounded to a whole number; half of the ratings of each are known.
 

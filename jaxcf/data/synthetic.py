@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxcf.data import splits
 from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale, digest, join, take
+from jaxfit.devices.precision import full_float32
 from jaxfit.draws import normal
 
 CHUNK = 1 << 21  # pairs proposed at a time
@@ -64,6 +65,7 @@ class Truth(NamedTuple):
         return self.mean + self.b[user] + self.c[item] + product
 
 
+@full_float32()
 def planted(
     key: jax.Array,
     config: Planted = Planted(),
@@ -102,6 +104,7 @@ def planted(
     return Dataset("planted", train, validation, test_ratings, catalogue, sha256, note)
 
 
+@full_float32()
 def true_model(key: jax.Array, config: Planted = Planted()) -> Truth:
     """Draw the model that `planted` draws from, given the same key, from its priors (Eq. 5.16-5.19)."""
     keys = jax.random.split(jax.random.split(key, 3)[0], 4)

@@ -28,6 +28,13 @@ from jaxfit.run_dir.atomic import DISK
 
 MAX_LINE = 400  # characters
 FILE_LIMITS = [field.name for field in dataclasses.fields(Limits)]
+# programs are of float32, and a seed gives the same draws, whatever the caller has set
+ENVIRONMENT = {
+    "JAX_ENABLE_X64": "false",
+    "JAX_NUMPY_DTYPE_PROMOTION": "standard",
+    "JAX_DEFAULT_PRNG_IMPL": "threefry2x32",
+    "JAX_THREEFRY_PARTITIONABLE": "true",
+}
 # what to do about errors of the system that are no bugs
 ADVICE = {
     **dict.fromkeys(DISK, "free some space or choose another place, and go on"),
@@ -124,7 +131,7 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
         warnings.showwarning = lambda message, *_, **__: _warn(f"{program}: warning: {message}")
         try:
             streams.require_output()
-            os.environ["JAX_ENABLE_X64"] = "false"  # before JAX reads it: programs here are of float32
+            os.environ.update(ENVIRONMENT)  # before JAX reads it
             args = parse(build(), sys.argv[1:] if argv is None else argv)
             if cached:
                 compilation_cache.enable()

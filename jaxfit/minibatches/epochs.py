@@ -7,7 +7,6 @@ begins.
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from contextvars import copy_context
 from functools import lru_cache, partial
 from typing import Any
 
@@ -16,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfit.devices.platform import platform
+from jaxfit.devices.precision import for_thread
 from jaxfit.draws import permutation, permuted
 from jaxfit.minibatches.bucketing import Buckets, EpochPlan, Stretch, capacity_step, plan
 from jaxfit.minibatches.division import Division, Order
@@ -71,7 +71,7 @@ class Epochs:
         self.ahead = {known: plan for known, plan in self.ahead.items() if known == number}
         if platform() != "cpu" and self.bucketed is not None and number not in self.ahead:
             laid_out = partial(self._laid_out, *self._drawn(number))
-            self.ahead[number] = self.planner.submit(copy_context().run, laid_out)
+            self.ahead[number] = self.planner.submit(for_thread(laid_out))
 
     def orders(self, number: int, planned: EpochPlan) -> Callable[[Stretch], Order]:
         """Return a function that puts the order of a stretch of an epoch in its place, and keeps the last one."""

@@ -7,7 +7,6 @@ trained, are those of data on the devices.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from jax.sharding import Mesh, NamedSharding
 
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import default_device
+from jaxfit.devices.precision import for_thread
 from jaxfit.minibatches.bucketing import Capacity, Stretch
 from jaxfit.minibatches.division import Division, Order
 from jaxfit.program import Program
@@ -116,7 +116,7 @@ class HostData:
         if stretch not in self.held:
             for earlier in list(self.held)[:-1]:
                 del self.held[earlier]
-            self.held[stretch] = self.worker.submit(copy_context().run, self._gathered, stretch, order)
+            self.held[stretch] = self.worker.submit(for_thread(self._gathered), stretch, order)
 
     def block(self, stretch: Stretch, order: Callable[[Stretch], Order | None] = lambda _: None) -> Block:
         """Return the minibatches of a stretch, on the devices; arguments as in `prepare`."""

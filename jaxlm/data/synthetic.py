@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxfit.devices.precision import full_float32
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.files import EOS
 from jaxlm.data.vocabulary import Vocabulary
@@ -62,6 +63,7 @@ def draw(key: jax.Array, model: Language, events: int) -> jax.Array:
     return jax.lax.scan(step, start, jnp.arange(events))[1]
 
 
+@full_float32()
 def planted(
     key: jax.Array,
     events: tuple[int, int, int] = (60_000, 6_000, 6_000),

@@ -50,10 +50,11 @@ def test_standard_error_that_takes_nothing_costs_nothing(closed, folder, tmp_pat
     assert not [path for path in (tmp_path / "new").iterdir() if b"become <unk>" in path.read_bytes()]
 
 
-def test_float64_of_jax_in_the_environment_changes_nothing(folder, tmp_path):
+def test_settings_of_jax_in_the_environment_change_nothing(folder, tmp_path):
     plain, wide = tmp_path / "plain", tmp_path / "wide"
     assert main(training(folder, plain)) == 0
-    done = shell(f"JAX_ENABLE_X64=1 jaxlm {' '.join(training(folder, wide))}", folder)
+    settings = "JAX_ENABLE_X64=1 JAX_NUMPY_DTYPE_PROMOTION=strict JAX_DEFAULT_PRNG_IMPL=rbg"
+    done = shell(f"{settings} JAX_THREEFRY_PARTITIONABLE=0 jaxlm {' '.join(training(folder, wide))}", folder)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     np.testing.assert_allclose(jaxlm.load(wide).vectors(), jaxlm.load(plain).vectors(), rtol=1e-5)
 

@@ -49,15 +49,18 @@ def test_seeds_of_numpy_are_those_of_python(frame, model):
         np.testing.assert_array_equal(other.params.b, model.params.b)
 
 
-def test_float64_of_jax_changes_nothing(frame):
-    options = {"num_features": 2, "epochs": 2, "progress": False}
-    for name in ("pmf", "wmf"):
-        plain = jaxcf.train(name, frame, **options)
-        with jax.enable_x64(True):
-            other = jaxcf.train(name, frame, **options)
-        for one, two in zip(jax.tree.leaves(plain.params), jax.tree.leaves(other.params), strict=True):
-            np.testing.assert_array_equal(one, two)
-            assert one.dtype == two.dtype
+@pytest.mark.parametrize("name", ["pmf", "wmf", "rbm"])
+def test_settings_of_jax_change_nothing(frame, other_settings, name):
+    options = {"num_hidden" if name == "rbm" else "num_features": 2, "epochs": 2, "progress": False}
+    plain = jaxcf.train(name, frame, **options)
+    expected = plain.recommend("u1"), plain.recommend(ratings={"i1": 4.0})
+    with other_settings():
+        other = jaxcf.train(name, frame, **options)
+        found = other.recommend("u1"), other.recommend(ratings={"i1": 4.0})
+    for one, two in zip(jax.tree.leaves(plain.params), jax.tree.leaves(other.params), strict=True):
+        np.testing.assert_array_equal(one, two)
+        assert one.dtype == two.dtype
+    assert found == expected
 
 
 def test_ids_of_numbers_stay_numbers():

@@ -106,6 +106,14 @@ def test_scores_are_of_full_precision_as_in_validation():
     assert jax.config.jax_default_matmul_precision is None
 
 
+def test_strict_promotion_of_types_changes_nothing():
+    plain = train(epochs=1)
+    with jax.numpy_dtype_promotion("strict"):
+        strict = train(epochs=1)
+    for one, two in zip(plain.params, strict.params, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 @pytest.mark.parametrize("optimizer", ["adagrad", "rowwise-adagrad", "adam"])
 def test_row_updates_equal_dense_ones_if_every_step_touches_the_rows(optimizer):
     # one batch = all examples: every row that has examples is touched at every step

@@ -3,7 +3,6 @@
 import json
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
@@ -75,14 +74,27 @@ def test_numbers_of_numpy_and_jax_are_those_of_python(lines):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_float64_of_jax_changes_nothing(lines, stream):
+def test_settings_of_jax_change_no_vectors(lines, stream, other_settings):
     options = {"num_features": 2, "window": 2, "epochs": 1, "batch_size": 16, "stream": stream, "progress": False}
     plain = jaxlm.train("skipgram", lines, **options).vectors()
-    with jax.enable_x64(True):
+    with other_settings():
         other = jaxlm.train("skipgram", lines, **options).vectors()
         assert jaxlm.train("kn", lines, order=2, progress=False).perplexity(lines) < 10
     np.testing.assert_array_equal(plain, other)
     assert other.dtype == np.float32
+
+
+def test_settings_of_jax_change_no_predictions(lines, other_settings):
+    def trained():
+        options = {"num_features": 3, "context_size": 2, "epochs": 2, "batch_size": 16, "dropout": 0.2}
+        model = jaxlm.train("lbl", lines, **options, progress=False)
+        return model.log_prob("the cat"), model.scores(lines[:3]), model.sample(2, seed=3), *model.params[:3]
+
+    plain = trained()
+    with other_settings():
+        other = trained()
+    for one, two in zip(plain, other, strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 def test_lines_in_memory_are_read_as_those_of_a_file(lines, counted, tmp_path):

@@ -178,3 +178,13 @@ def test_thesis_on_movielens(data_dir):
         np.minimum.at(first, part.user, part.time)
     assert (last <= first).all()
     assert abs(len(split.valid.user) / (943 * 9) - 1 / 3) < 0.02
+
+
+def test_settings_of_jax_change_no_split(ratings, other_settings):
+    def drawn():
+        parts = [splits.random(KEY, ratings), splits.thesis(KEY, ratings), splits.users(KEY, ratings)]
+        return [rows(part) for split in [*parts, *splits.kfold(KEY, ratings)] for part in split]
+
+    plain = drawn()
+    with other_settings():
+        assert drawn() == plain

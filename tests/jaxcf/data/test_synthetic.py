@@ -46,6 +46,15 @@ def test_dataset_has_the_requested_form(data, all_of):
     assert len(data.sha256) == 64
 
 
+def test_settings_of_jax_change_nothing(data, truth, other_settings):
+    key = jax.random.key(0)
+    with other_settings():
+        again, model = planted(key, SMALL), true_model(key, SMALL)
+    assert again.sha256 == data.sha256
+    np.testing.assert_array_equal(again.test.stars, data.test.stars)
+    np.testing.assert_array_equal(model.U, truth.U)
+
+
 def test_users_and_movies_are_long_tailed(all_of):
     """The most active tenth of users and the most popular tenth of movies have a quarter of the ratings or more."""
     for index, size in ((all_of.user, 600), (all_of.item, 200)):

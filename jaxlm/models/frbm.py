@@ -36,6 +36,7 @@ from jaxlm.data.next_words import expected
 from jaxlm.objectives import free_energy
 from jaxlm.objectives.base_rates import log_base_rates
 from jaxlm.objectives.dropout import dropout
+from jaxlm.objectives.promotion import promoted
 from jaxlm.objectives.word_samples import draw
 
 DROPOUT_STREAM = 1 << 30  # what an example's key is folded with for dropout: no chain has so many steps
@@ -238,7 +239,7 @@ def chain(
         The last words, int32[B, draws], or in mean-field CD their probabilities, [B, N_w]; and -log P(word) given the
         hidden units that they were drawn from, [B], nats.
     """
-    R, W_n, b_v = params.R, params.W[-1], params.b_v
+    R, W_n, b_v, a, features, kept = promoted(params.R, params.W[-1], params.b_v, a, start.features, kept)
     mean_field = config.objective == "mean-field"
 
     def step(before: tuple[Array, Array, Array], keys: Array) -> tuple[Array, Array, Array]:
@@ -257,7 +258,7 @@ def chain(
         state = jnp.zeros((len(word), config.num_words), R.dtype)
     else:
         state = jnp.zeros((len(word), config.num_draws), jnp.int32)
-    _, last, nats = gibbs(step, (start.features, state, jnp.zeros_like(start.bias)), keys, config.cd_steps)
+    _, last, nats = gibbs(step, (features, state, jnp.zeros_like(start.bias, R.dtype)), keys, config.cd_steps)
     return last, nats
 
 

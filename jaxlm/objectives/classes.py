@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from jaxfit.devices.platform import platform
 from jaxfit.devices.sharding import varying_alike
+from jaxlm.objectives.promotion import promoted
 from jaxlm.objectives.segments import segment_logsumexp
 from jaxlm.objectives.softmax import logit
 
@@ -129,9 +130,8 @@ def _class_of(ends: tuple[int, ...], word: Array) -> Array:
 
 
 def _alike(*arrays: Array, word: Array) -> list[Array]:
-    """Return arrays of one float type, at least float32, that vary over the same axes, with those of `word`."""
-    dtype = jnp.result_type(jnp.float32, *arrays)
-    return varying_alike(*(x.astype(dtype) for x in arrays), word)[:-1]
+    """Return arrays of one float type that vary over the same axes, with those of `word`."""
+    return varying_alike(*promoted(*arrays), word)[:-1]
 
 
 def _order(ends: tuple[int, ...], word: Array) -> Array:

@@ -27,6 +27,7 @@ from jax import Array, lax
 from jaxfit.devices.platform import block, parts, platform
 from jaxfit.devices.sharding import varying_alike
 from jaxlm.objectives import word_samples
+from jaxlm.objectives.promotion import promoted
 from jaxlm.objectives.softmax import from_blocks, to_blocks
 
 GROUP = 16  # hidden units that are read at a time; with 8, XLA's loop on a CPU is ten times as slow
@@ -82,6 +83,7 @@ def draw(a: Array, U: Array, b: Array, uniform: Array) -> tuple[Array, Array]:
 @jax.named_scope("free_energy")
 def _by_blocks(a: Array, U: Array, b: Array, function: Callable[..., Any], *others: Array) -> Any:
     """Apply a function to all words' log weights, [rows, N_w], and to rows of the others, in blocks of contexts."""
+    a, U, b = promoted(a, U, b)
     B, rows = a.shape[0], block_rows(a.shape[0], b.shape[0])
     blocks = [to_blocks(x, rows) for x in (a, *others)]
 

@@ -25,6 +25,7 @@ from jax import Array, lax
 
 from jaxfit.devices.platform import block, parts, platform
 from jaxfit.devices.sharding import varying_alike
+from jaxlm.objectives.promotion import promoted
 
 CACHE_ENTRIES = 2_500_000  # exponentials at a time on a CPU: 10 MB
 ROWS = 250  # minimum examples of a block on a CPU, since each block reads all of R
@@ -56,6 +57,7 @@ def log_normalizer(R: Array, b: Array, r_hat: Array) -> Array:
     Returns:
         [B], in nats.
     """
+    R, b, r_hat = promoted(R, b, r_hat)
     if in_chunks(R.shape[0]):
         return _log_normalizer_in_chunks(*varying_alike(R, b, r_hat))
     blocks = to_blocks(r_hat, block_rows(r_hat.shape[0], R.shape[0]))
@@ -72,7 +74,7 @@ def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array) -> Array
     Args:
         weight: [B].
     """
-    return _sum_log_normalizer(*varying_alike(R, b, r_hat, weight))
+    return _sum_log_normalizer(*varying_alike(*promoted(R, b, r_hat, weight)))
 
 
 def nll(R: Array, b: Array, r_hat: Array, word: Array) -> Array:

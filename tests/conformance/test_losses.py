@@ -319,12 +319,16 @@ def test_steps_do_not_depend_on_the_number_of_epochs_unless_scheduled(case, plac
     assert_same(one, other)
 
 
-def test_gradient_can_be_taken_in_double_precision(case, place):
+@pytest.mark.filterwarnings("ignore:scatter inputs have incompatible types")  # of bfloat16, to which rows are cast
+@pytest.mark.parametrize("of_params", ["float64", "float32", "bfloat16"])
+def test_gradient_can_be_taken_beside_weights_of_float64(case, place, of_params):
     """Loops and gradients of their own refuse values of two types, when they are traced."""
+    of_params = jnp.dtype(of_params)
     with jax.enable_x64(True):
         program, params, data = setup(case, place)
         carry = streams(program, B) if program.sequential else None
         keys = jax.random.split(jax.random.key(5), B)
-        given = params, np.arange(B, dtype=np.int32), WEIGHT, keys, jax.random.key(6), carry
+        params, weight = jax.tree.map(lambda x: x.astype(of_params), params), WEIGHT.astype(np.float64)
+        given = params, np.arange(B, dtype=np.int32), weight, keys, jax.random.key(6), carry
         found = jax.eval_shape(gradient_of(program, data), *given)
-    assert {x.dtype for x in jax.tree.leaves(found)} == {np.dtype(np.float64)}
+    assert {x.dtype for x in jax.tree.leaves(found)} == {of_params}

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxfit.devices.sharding import varying_alike
+from jaxlm.objectives.promotion import promoted
 
 State = Any  # of a cell: as flax has it, with the hidden units in the last array
 
@@ -47,10 +48,13 @@ def layer(
         kept: dropout masks of the units that W reads, [B, N_h]; None: no dropout.
 
     Returns:
-        The hidden units, [T, B, N_h], and the state after the last event.
+        The hidden units, [T, B, N_h], and the state after the last event, of the types of the state before.
     """
-    leaves, tree = jax.tree.flatten((inputs, W, bias, state, real, fresh, kept))
-    return _layer(cell, *jax.tree.unflatten(tree, varying_alike(*leaves)))
+    floats, tree = jax.tree.flatten((inputs, W, bias, state, kept))
+    *floats, real, fresh = varying_alike(*promoted(*floats), real, fresh)
+    inputs, W, bias, begun, kept = jax.tree.unflatten(tree, floats)
+    found, after = _layer(cell, inputs, W, bias, begun, real, fresh, kept)
+    return found, jax.tree.map(lambda new, old: new.astype(old.dtype), after, state)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))

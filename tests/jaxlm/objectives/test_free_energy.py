@@ -41,10 +41,16 @@ def test_equal_to_numpy(hidden, scale, contexts, monkeypatch):
 
 
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
-def test_results_have_the_type_of_the_inputs(scale):
+def test_inputs_of_several_types_are_promoted_to_float32_at_least(scale):
     given = [x.astype(jnp.bfloat16) for x in inputs(2, 7, 11, scale)]
-    assert jax.eval_shape(log_normalizer, *given).dtype == jnp.bfloat16
-    assert log_normalizer(*given).dtype == jnp.bfloat16
+    wide = [x.astype(jnp.float32) for x in given]
+    expected = log_normalizer(*wide)
+    for mixed in (given, [wide[0], *given[1:]]):
+        found = log_normalizer(*mixed)
+        assert found.dtype == jnp.float32
+        np.testing.assert_array_equal(found, expected)
+    with jax.enable_x64(True):
+        assert log_normalizer(np.asarray(given[0], np.float64), *wide[1:]).dtype == np.float64
 
 
 def test_inputs_up_to_the_bound_do_not_overflow():

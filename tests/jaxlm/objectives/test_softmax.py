@@ -59,6 +59,27 @@ def test_chunks_of_the_vocabulary_change_nothing(monkeypatch, words: int) -> Non
         jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12), found, expected)
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+def test_arrays_of_several_types_are_promoted(monkeypatch, chunked: bool) -> None:
+    """Such as weights of float64, or parameters of bfloat16; each gradient is of its array's type."""
+    if chunked:
+        monkeypatch.setattr(softmax, "CHUNKED", N_W - 1)
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape) for shape in ((N_W, D), (N_W,), (B, D), (B,))]
+    for types in (("float32", "float32", "float32", "float64"), ("bfloat16", "bfloat16", "float32", "float32")):
+        with jax.enable_x64(types[-1] == "float64"):
+            mixed = [x.astype(jax.numpy.dtype(kind)) for x, kind in zip(arrays, types, strict=True)]
+            wide = [x.astype(types[-1]) for x in mixed]
+            found = jax.value_and_grad(softmax.sum_log_normalizer, (0, 1, 2))(*mixed)
+            expected = jax.value_and_grad(softmax.sum_log_normalizer, (0, 1, 2))(*wide)
+            log_Z = softmax.log_normalizer(*mixed[:3])
+        assert found[0] == expected[0]
+        assert log_Z.dtype == np.float32
+        for one, two, array in zip(found[1], expected[1], mixed, strict=False):
+            np.testing.assert_array_equal(one, two.astype(array.dtype))
+            assert one.dtype == array.dtype
+
+
 def test_temporaries_do_not_grow_with_a_large_vocabulary() -> None:
     """Less than 50 MB, where the logits of 500 examples and 300,000 words would take 600 MB."""
     temporaries = []

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from jaxfit.devices import sharding
@@ -56,6 +57,15 @@ def check_validation(program: Program, data: Any) -> None:
     """Raise UserError where there is nothing to score."""
     if not program.num_events(data):
         raise UserError("there is nothing to score", "validation data", "give some, or leave them out")
+
+
+def check_types(params: Any) -> None:
+    """Raise UserError for parameters that are not float32 or float64."""
+    for name, array in named_arrays(params).items():
+        kind = jnp.result_type(array)
+        if kind not in (jnp.float32, jnp.float64):
+            advice = "convert it to float32, or leave it out of what is trained"
+            raise UserError(f"{name or 'an array'} is of {kind}", "initial parameters", advice)
 
 
 def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None:

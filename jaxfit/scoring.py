@@ -126,12 +126,12 @@ def make_sums(
 
 
 def _score(program: Program, params: Any, batch: Any, index: Array, carry: Any) -> tuple[Array, Any]:
-    """Score examples; before the first example of the data, at negative indices, a stream keeps its initial carry."""
+    """Score examples, float32; at negative indices, before the data, a stream keeps its initial carry."""
     if program.sequential is None:
-        return program.score(params, batch, program.config), None
+        return jnp.asarray(program.score(params, batch, program.config), jnp.float32), None
     values, after = program.score(params, Carried(batch, carry), program.config)
 
     def kept(after: Array, start: Array) -> Array:
         return jnp.where((index < 0).reshape(-1, *[1] * (after.ndim - 1)), start, after)
 
-    return values, jax.tree.map(kept, after, streams(program, len(index)))
+    return jnp.asarray(values, jnp.float32), jax.tree.map(kept, after, streams(program, len(index)))

@@ -13,7 +13,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import loop, state, tables
-from jaxfit.checks import check, check_size
+from jaxfit.checks import check, check_size, check_types
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import host, on_host
 from jaxfit.devices.split_tables import Layout
@@ -43,6 +43,7 @@ class Trainer:
         stream: bool = False,
     ):  # fmt: skip
         check(program, recipe, mesh, stream)
+        check_types(params)
         check_size(program, recipe, params, program.size(data))
         self.program, self.recipe, self.mesh = program, recipe, mesh
         self.order_key, self.step_key = _keys(key)

@@ -6,6 +6,7 @@ import jax
 import pytest
 
 import toy
+import toy_training
 from jaxfit.checks import check_minibatch, check_size
 from jaxfit.devices import sharding
 from jaxfit.errors import UserError
@@ -32,6 +33,14 @@ def test_data_without_examples_are_refused():
     nothing = jax.tree.map(lambda x: x[:0], toy.data(jax.random.key(0)))
     with pytest.raises(UserError, match=r"there is nothing to score \(validation data\)"):
         Validation(program, nothing, None)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "int32"])
+def test_parameters_of_other_types_than_float32_and_float64_are_refused(kind):
+    params = toy.init(jax.random.key(0))
+    params = params._replace(a=params.a.astype(kind))
+    with pytest.raises(UserError, match=rf"^a is of {kind} \(initial parameters\) - convert it to float32, or leave "):
+        toy_training.train(params=params)
 
 
 @pytest.mark.parametrize(("size", "shrink", "fits"), [(9, 0.49, True), (9, 0.51, False), (5000, 0.1, False)])

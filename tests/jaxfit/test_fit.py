@@ -106,6 +106,16 @@ def test_scores_are_of_full_precision_as_in_validation():
     assert jax.config.jax_default_matmul_precision is None
 
 
+def test_parameters_of_float64_are_trained_and_scored():
+    with jax.enable_x64(True):
+        params = jax.tree.map(lambda x: x.astype(np.float64), toy.init(jax.random.key(0)))
+        wide = train(epochs=2, params=params)
+        scores = fit.scores(toy.program(True), wide.params, toy.data(jax.random.key(1)))
+    assert {x.dtype for x in wide.params} == {np.dtype(np.float64)}
+    assert scores.dtype == np.float32
+    assert wide.score == pytest.approx(scores.astype(np.float64).mean(), rel=1e-6)
+
+
 def test_strict_promotion_of_types_changes_nothing():
     plain = train(epochs=1)
     with jax.numpy_dtype_promotion("strict"):

@@ -16,10 +16,11 @@ def recipe(**changes):
     return dataclasses.replace(RECIPE, **changes)
 
 
-def train(by_rows=True, directory=None, noise=0.0, num_devices=1, program=None, **options):
+def train(by_rows=True, directory=None, noise=0.0, num_devices=1, program=None, params=None, **options):
     changes = {k: options.pop(k) for k in list(options) if k in vars(RECIPE)}
     data = toy.data(jax.random.key(1))
     return fit.fit(
-        program or toy.program(by_rows, noise), toy.init(jax.random.key(0)), data, data, recipe=recipe(**changes),
-        key=jax.random.key(2), directory=directory, mesh=sharding.make(num_devices), **options,
+        program or toy.program(by_rows, noise), toy.init(jax.random.key(0)) if params is None else params, data, data,
+        recipe=recipe(**changes), key=jax.random.key(2), directory=directory, mesh=sharding.make(num_devices),
+        **options,
     )  # fmt: skip

@@ -175,7 +175,7 @@ def _check_data(record: RatingModel, data: Dataset, rounded: bool, validated: bo
     if validated and len(data.valid.user) == 0:
         if record.implicit:  # of the validation ratings that there are
             raise UserError("there are no positives for validation", data.name, "give some by --valid")
-        raise UserError("there are no validation ratings", data.name, "give --valid")
+        raise UserError("there are no validation ratings", data.name, "give more ratings, or --valid")
 
 
 def describe(data: Dataset, rated: Pairs) -> dict[str, Any]:

@@ -65,6 +65,8 @@ class Fitted(NamedTuple):
 def scores(program: Program, params: Any, data: Any) -> np.ndarray:
     """Score every example: float32[size(data)]; a sequential program's as a single stream."""
     size = program.size(data)
+    if not size:
+        return np.zeros(0, np.float32)
     batch_size, entries = scored_at_once(program, data, streams=1)
     run = make_scores(program, capacity_step(size), batch_size, entries)
     return np.asarray(run(params, data, np.int32(size)))[:size]

@@ -65,7 +65,7 @@ def run_info(args: argparse.Namespace) -> None:
     data = model.info.get("corpus")
     if data:
         print(f"trained on    {data['name']}, {data['training events']:,} events")
-    sizes = {name: "x".join(map(str, shape)) for name, shape in model.sizes().items()}
+    sizes = {name: "x".join(map(str, shape)) or "scalar" for name, shape in model.sizes().items()}
     print("sizes         " + ", ".join(f"{name} {size}" for name, size in sizes.items()))
     if program is not None:
         line = history[-1] if last else min(history, key=lambda line: line["valid"])

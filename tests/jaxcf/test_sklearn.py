@@ -107,6 +107,7 @@ def test_clone_and_pickle():
         ({}, PAIRS[:, :1], "two columns"),
         ({}, PAIRS[:, 0], "two columns"),
         ({}, PAIRS[:0], "there are no ratings"),
+        ({"model": "pmf"}, PAIRS[:1], "there are no validation ratings .* - give more ratings"),
         ({"model": "lbl"}, PAIRS, "there is no rating model 'lbl'"),
         ({"epochs": 0}, PAIRS, "give a whole number"),
         ({"model": "bias", "num_features": 3}, PAIRS, "there is no option 'num_features'"),
@@ -116,4 +117,4 @@ def test_clone_and_pickle():
 )
 def test_what_cannot_be_trained_is_a_value_error(parameters, X, said):
     with pytest.raises(ValueError, match=said):
-        RatingRegressor(**parameters).fit(X, STARS)
+        RatingRegressor(**parameters).fit(X, STARS[: len(X)])

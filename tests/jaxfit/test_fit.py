@@ -106,6 +106,12 @@ def test_scores_are_of_full_precision_as_in_validation():
     assert jax.config.jax_default_matmul_precision is None
 
 
+def test_data_without_examples_have_no_scores():
+    nothing = jax.tree.map(lambda x: x[:0], toy.data(jax.random.key(1)))
+    found = fit.scores(toy.program(True), toy.init(jax.random.key(0)), nothing)
+    assert (found.shape, found.dtype) == ((0,), np.float32)
+
+
 def test_parameters_of_float64_are_trained_and_scored():
     with jax.enable_x64(True):
         params = jax.tree.map(lambda x: x.astype(np.float64), toy.init(jax.random.key(0)))

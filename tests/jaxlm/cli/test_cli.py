@@ -145,6 +145,11 @@ def test_info_has_the_models_name_and_words(place, call, call_json, kind):
     assert f"model         {kind}, " in call("info", place / kind)
 
 
+def test_info_says_which_parameters_are_scalars(place, call, monkeypatch):
+    monkeypatch.setattr("jaxlm.trained_model.Model.sizes", lambda model: {"R": (13, 7), "scale": ()})
+    assert "sizes         R 13x7, scale scalar\n" in call("info", place / "lbl")
+
+
 def test_exported_files_hold_the_models_numbers(place, call, call_json, tmp_path):
     call("export", place / "kn", "--format", "arpa", "--out", tmp_path / "kn.arpa.gz")
     assert gzip.decompress((tmp_path / "kn.arpa.gz").read_bytes()).startswith(b"\\data\\\nngram 1=")

@@ -320,7 +320,7 @@ def test_steps_do_not_depend_on_the_number_of_epochs_unless_scheduled(case, plac
 
 
 @pytest.mark.filterwarnings("ignore:scatter inputs have incompatible types")  # of bfloat16, to which rows are cast
-@pytest.mark.parametrize("of_params", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("of_params", ["float64", "float32", pytest.param("bfloat16", marks=pytest.mark.extended)])
 def test_gradient_can_be_taken_beside_weights_of_float64(case, place, of_params):
     """Loops and gradients of their own refuse values of two types, when they are traced."""
     of_params = jnp.dtype(of_params)

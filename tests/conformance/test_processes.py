@@ -26,8 +26,8 @@ SAMPLE = [
 
 
 def marks(case):
-    """Return no mark for the second of the sample, extended for the others, slow for all other cases."""
-    return [] if case is SAMPLE[1] else pytest.mark.extended if case in SAMPLE else pytest.mark.slow
+    """Return extended for the sample, slow for all other cases; `jaxfit/devices/test_distributed.py` is always run."""
+    return pytest.mark.extended if case in SAMPLE else pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

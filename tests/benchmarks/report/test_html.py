@@ -242,6 +242,7 @@ def test_the_same_records_give_the_same_bytes(folder: Path, text: str) -> None:
     assert again == text.encode()
 
 
+@pytest.mark.extended
 def test_the_records_of_the_project_all_have_a_section() -> None:
     found = Page(html.render(record.RESULTS / "report.html", record.RESULTS, registry.TABLES))
     records = list(record.RESULTS.glob("*.json"))

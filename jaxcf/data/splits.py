@@ -15,6 +15,7 @@ from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Ratings, digest, prese
 from jaxfit.devices.precision import full_float32
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import filled
+from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.wording import quantity
 
 LATEST = 9  # held-out ratings per user in the Netflix Prize
@@ -36,10 +37,15 @@ class HeldOut(NamedTuple):
     queried: Ratings  # ratings of held-out users to predict
 
 
+def _bits(key: jax.Array, number: int) -> NDArray[np.uint32]:
+    """Draw `number` random words of 32 bits: the first of a few more, as JAX compiles a program for each length."""
+    return np.asarray(jax.random.bits(key, (capacity_step(number),)))[:number]
+
+
 @full_float32()
 def random_parts(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
     """Assign sum(counts) elements to parts at random: int32 part numbers, part i exactly counts[i] times."""
-    drawn = np.asarray(jax.random.bits(key, (sum(counts),)))
+    drawn = _bits(key, sum(counts))
     ends = np.cumsum(counts)[:-1]
     ends = ends[ends < len(drawn)]
     least = np.partition(drawn, ends)[ends] if len(ends) else drawn[:0]  # of the ranks from each end on
@@ -122,7 +128,8 @@ def thesis(key: jax.Array, ratings: Ratings) -> Split:
     out = np.zeros(len(order), bool)
     out[order] = from_end < np.minimum(counts // 2, LATEST)[user]
     valid = np.zeros(len(order), bool)
-    valid[out] = np.asarray(jax.random.randint(key, (int(out.sum()),), 0, 3)) == 0
+    number = int(np.count_nonzero(out))
+    valid[out] = np.asarray(jax.random.randint(key, (capacity_step(number),), 0, 3))[:number] == 0
     return Split(take(ratings, ~out), take(ratings, valid), take(ratings, out & ~valid))
 
 
@@ -149,7 +156,7 @@ def users(key: jax.Array, ratings: Ratings, share: float = 0.1) -> HeldOut:
     held_out = eligible[random_parts(user_key, [len(eligible) - number, number]) == 1]
     out = np.isin(ratings.user, held_out)
     rows = np.flatnonzero(out)
-    order = np.lexsort((np.asarray(jax.random.bits(half_key, rows.shape)), ratings.user[rows]))
+    order = np.lexsort((_bits(half_key, len(rows)), ratings.user[rows]))
     user = ratings.user[rows[order]]
     first = np.searchsorted(user, user)  # position of the user's first rating
     queried = np.zeros(len(out), bool)

@@ -149,6 +149,38 @@ def test_parts_are_cut_from_a_stable_sort_of_the_draws(counts, distinct, monkeyp
     np.testing.assert_array_equal(splits.random_parts(KEY, counts), expected)
 
 
+@pytest.mark.parametrize("number", [1, 128, 129, 1000])
+def test_draws_are_those_of_arrays_of_the_very_length(number):
+    """Although more are drawn, so that ratings of nearly equal number share a program."""
+    drawn = np.asarray(jax.random.bits(KEY, (number,)))
+    ends = [number // 2, number]
+    rank = np.argsort(np.argsort(drawn, kind="stable"), kind="stable")
+    found = splits.random_parts(KEY, np.diff(ends, prepend=0).tolist())
+    np.testing.assert_array_equal(found, np.searchsorted(ends, rank, side="right"))
+    of_each = 18  # of which the thesis' split holds out nine
+    user, order = np.repeat(np.arange(number, dtype=np.int32), of_each), np.arange(number * of_each)
+    split = splits.thesis(KEY, Ratings(user, user, order.astype(np.float32), order % of_each))
+    held = order[order % of_each >= splits.LATEST]
+    chosen = np.asarray(jax.random.randint(KEY, (splits.LATEST * number,), 0, 3)) == 0
+    np.testing.assert_array_equal(rows(split.valid), held[chosen])
+
+
+def test_splits_of_nearly_equal_size_share_a_program(ratings):
+    splits.random(KEY, take(ratings, ratings.stars < 700))
+    compiled = []
+
+    def listen(event, seconds, **more):
+        if event.endswith("backend_compile_duration"):
+            compiled.append(more)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        splits.random(KEY, take(ratings, ratings.stars < 699))
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert compiled == []
+
+
 def test_carve_splits_validation_off_training(ratings):
     catalogue = Catalogue(np.arange(41), np.arange(50), RatingScale(0, 820, 1))
     data = Dataset("d", ratings, take(ratings, np.zeros(820, bool)), None, catalogue, "", "")

@@ -19,11 +19,11 @@ from jaxcf.models.pairwise import FEW_USERS, by_stars
 from jaxcf.models.rbm import model as rbm
 from jaxfit import loop
 from jaxfit.errors import NotInTraining, UserError
-from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.training import Run
 
 SMALL = Planted(num_users=120, num_items=40, num_ratings=2000, num_features=2)
 SIZES = {"num_features": 3, "num_hidden": 4}
+FAMILIES = ("bias", "pmf", "cpmf", "rbm")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,13 @@ def fitted(name, data, directory, run=None, rated=NO_PAIRS, init_scale=None, **c
     return training.train(name, data, directory, recipe=recipe, config=config, rated=rated, run=run or Run()).model
 
 
-@pytest.fixture(scope="module", params=[name for name in names() if get(name).capability(PredictsRatings)])
+def each_model():
+    """Return all models that predict ratings: extended, but for one of each family."""
+    every = [name for name in names() if get(name).capability(PredictsRatings)]
+    return [pytest.param(name, marks=[] if name in FAMILIES else pytest.mark.extended) for name in every]
+
+
+@pytest.fixture(scope="module", params=each_model())
 def trained(request, data, tmp_path_factory):
     directory = tmp_path_factory.mktemp(request.param) / "model"
     # long enough for features to grow from their small start: until then, without biases, a model is a constant
@@ -233,26 +239,6 @@ def test_a_checkerboard_recommends_the_withheld_item(tmp_path):
     (best,) = model.recommend(3, top=1)
     assert best.item == 5
     assert best.value > 4
-
-
-def test_resume_matches_uninterrupted_run(data, tmp_path, monkeypatch):
-    whole = fitted("pmf", data, tmp_path / "whole", epochs=4)
-    save, calls = checkpoint.save, []
-
-    def failing(*args):
-        save(*args)
-        calls.append(1)
-        if len(calls) == 2:
-            raise RuntimeError("killed")
-
-    monkeypatch.setattr(checkpoint, "save", failing)
-    with pytest.raises(RuntimeError, match="killed"):
-        fitted("pmf", data, tmp_path / "cut", epochs=4, run=Run(checkpoint_minutes=0.0))
-    monkeypatch.setattr(checkpoint, "save", save)
-    resumed = fitted("pmf", data, tmp_path / "cut", epochs=4, run=Run(resume=True))
-    for a, b in zip(whole.params, resumed.params, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert (tmp_path / "whole/journal.jsonl").read_bytes() == (tmp_path / "cut/journal.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize(

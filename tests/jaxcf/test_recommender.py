@@ -218,7 +218,9 @@ def test_rated_items_change_predictions_of_models_that_use_them(kind, data, tmp_
 def test_folding_in_a_training_user_reproduces_its_predictions(data, tmp_path):
     """PMF's vectors at the end of training are nearly the ridge regressions that fold-in solves."""
     to_the_end = data._replace(valid=data.train)  # whose best epoch is the last
-    model = fitted("pmf", to_the_end, tmp_path / "m", epochs=100, rate={"*": 0.05}, decay={"*": 0.1})
+    recipe, config = recipe_of("pmf", epochs=100, rate={"*": 0.05}, decay={"*": 1.3})
+    config = {**config, "prior": "per-row"}  # the same for rows of many ratings and of few, and so for new ones
+    model = training.train("pmf", to_the_end, tmp_path / "m", recipe=recipe, config=config, run=Run()).model
     folded = model.fold_in(KnownUsers(data.catalogue.num_users, data.train, NO_PAIRS))
     pairs = data.train.user, data.train.item
     difference = folded(*pairs) - model.predictor(*pairs)

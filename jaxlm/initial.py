@@ -77,7 +77,7 @@ def begin_from(
     if ends and of_other and not (same_words and ends == of_other):
         do = "train on that text, with the same classes, or by another --objective"
         raise UserError("its words are in other classes", directory, do)
-    axes = {} if same_words else word_axes(record, overrides, counts)
+    axes, their_axes = ({}, {}) if same_words else (word_axes(record, overrides, counts), _axes_of(other))
     ids = np.array([other.vocabulary.ids.get(word, -1) for word in vocabulary.words])
     if all(word in (EOS, UNK) or id < 0 for word, id in zip(vocabulary.words, ids, strict=True)):
         raise UserError("it knows none of the words", directory, "give a model of a similar text")
@@ -85,8 +85,8 @@ def begin_from(
         wanted, axis = list(np.shape(mine[name])), axes.get(name)
         if axis is not None:
             wanted[axis] = len(other.vocabulary)
-        of_words = axes and axis is None and np.shape(theirs[name])[:1] == (len(other.vocabulary),)
-        if np.shape(theirs[name]) != tuple(wanted) or of_words:  # of words there, of a tree's nodes here
+        # where only one of them is of words, the other may be of a tree's nodes
+        if np.shape(theirs[name]) != tuple(wanted) or their_axes.get(name) != axis:
             what = f"its {name} is of shape {np.shape(theirs[name])}, not {tuple(wanted)}"
             raise UserError(what, directory, "give the options of its size")
         if axis is not None:
@@ -118,6 +118,14 @@ def word_axes(record: LanguageModel, overrides: Mapping[str, Any], counts: np.nd
     before, after, pair = shapes(counts), shapes(np.append(counts, 1)), (len(counts), len(counts) + 1)
     sizes = {name: list(zip(shape, after[name], strict=True)) for name, shape in before.items()}
     return {name: of_axes.index(pair) for name, of_axes in sizes.items() if pair in of_axes}
+
+
+def _axes_of(model: Model) -> dict[str, int]:
+    """Return `word_axes` of a trained model."""
+    kind, given = model.record, fields(model.config)
+    chosen = [f.name for f in given if f.name not in kind.fields_from_data and not f.metadata.get("decided")]
+    counts = np.ones(len(model.vocabulary), np.int64)
+    return word_axes(kind, {name: getattr(model.config, name) for name in chosen}, counts)
 
 
 def _by_word(theirs: Any, mine: Any, ids: np.ndarray, axis: int) -> np.ndarray:

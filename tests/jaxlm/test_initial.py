@@ -88,6 +88,7 @@ def test_each_word_begins_with_its_own_entries(name, tmp_path):
     plain = record.fitting.init(jax.random.key(1), config, counts)
     after, number = begin_from(tmp_path / "before", plain, record, overrides, None, words, counts)
     assert before.vocabulary.words != words.words[:30]
+    assert len(before.vocabulary) == 30
     assert number == sum(word in before for word in words.words) < len(words)
     theirs, own, found = map(named_arrays, (before.params, plain, after))
     for parameter, values in found.items():
@@ -100,7 +101,8 @@ def test_each_word_begins_with_its_own_entries(name, tmp_path):
 
 
 def _train(name, text, out, *options):
-    size = ["--num-hidden", "8"] if name in ("nplm", "docnade-lm") else []
+    # as many hidden units as words, so that these axes could be taken for one another
+    size = {"nplm": ["--num-hidden", "8"], "docnade-lm": ["--num-hidden", "30"]}.get(name, [])
     few = ["--num-hidden", "6", "--epochs", "2"]
     small = {"glove": SMALL[:2], "lstm": [*SMALL[:2], *few], "deepdocnade": few}.get(name, SMALL)
     assert main(["train", name, "--train", text, "--out", str(out), *small, *size, *options]) == 0

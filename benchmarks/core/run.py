@@ -30,8 +30,8 @@ def run_table(
     """Measure a table's rows, training what is not in the store, and record each row as it ends.
 
     Rows that an earlier run recorded stay until they are measured anew, as long as they are of the models
-    that would be asked for now: of the same data, scale, recipe and configuration. Those of models that other source
-    code trained stay, too, and the page says at which commit.
+    that would be asked for now: of the same data, scale, recipe, configuration and seeds. Those of models that
+    other source code trained stay, too, and the page says at which commit.
 
     Published figures that belong to one data set are left out beside others.
 
@@ -170,8 +170,8 @@ def file_name(name: str, store: Store) -> str:
 def _earlier(
     before: dict[str, Any], begin: dict[str, Any], rows: list[Row], store: Store
 ) -> tuple[dict[tuple[str, ...], Any], dict[str, Any]]:
-    """Find the rows of an earlier record that are of the models wanted now, and its models."""
-    if any(before.get(name) != begin[name] for name in ("data", "scale", "recipe", "seeds", "columns")):
+    """Find the rows of an earlier record that are of the models wanted now, with the same seeds, and its models."""
+    if any(before.get(name) != begin[name] for name in ("data", "scale", "recipe", "columns")):
         return {}, {}
     wanted = {row.label: unique(digest(spec, store) for spec in row.specs()) for row in rows}
     known, models = {}, before["models"]

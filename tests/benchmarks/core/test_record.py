@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.core import markdown, record, run, table
-from benchmarks.language import scales
+from benchmarks.language import measures, scales
 from benchmarks.language.store import LanguageStore
+from benchmarks.language.tables import kn
 from jaxfit.errors import UserError
 
 COLUMNS = (table.Column("share", "share", None), table.Column("context", "context"))
@@ -82,6 +83,30 @@ def test_text_that_may_not_be_published_stays_in_the_work_folder(tmp_path: Path,
     assert run.LEFT_OUT not in page
     again = run.run_table(dataclasses.replace(quoting), store, tmp_path / "out", only="two")
     assert [row["label"] for row in again["rows"]] == [["one"], ["two"]], "a row of before is read again"
+
+
+def test_rows_stay_if_their_models_are_those_of_the_seeds_that_are_asked_for(tmp_path: Path) -> None:
+    def rows(scale: scales.LanguageScale, seeds: int | None) -> list[table.Row]:
+        several = tuple((kn(2 + seed),) for seed in range(seeds or 1))  # in place of models with seeds
+        draws = {"counted": ((kn(1),),), "seeded": several}
+        return [table.Row((label,), specs, {}, measures.perplexity) for label, specs in draws.items()]
+
+    columns = (table.Column("perplexity", ""),)
+    made = table.Table(LanguageStore, "table-0", "0", "", ("model",), columns, rows)
+    scale = scales.SCALES["tiny"]
+    store = LanguageStore(scales.text("planted", scale), scale, "tuned", tmp_path / "work")
+
+    def labels(seeds: int | None, only: str | None) -> list[str]:
+        result = run.run_table(made, store, tmp_path / "out", seeds, only)
+        assert result["complete"] == (len(result["rows"]) == 2)
+        assert (result["verdicts"] is not None) == result["complete"]
+        return [row["label"][0] for row in result["rows"]]
+
+    both = ["counted", "seeded"]
+    assert labels(None, None) == labels(1, "counted") == labels(None, "seeded") == both
+    assert labels(2, "counted") == ["counted"], "the other row is of one seed"
+    assert labels(2, "seeded") == both
+    assert labels(1, "counted") == ["counted"], "the other row is of two seeds"
 
 
 def test_whose_text_may_be_published() -> None:

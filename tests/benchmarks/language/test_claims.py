@@ -42,13 +42,14 @@ UNPUBLISHED: dict[str, dict[tuple[str, ...], dict[str, float]]] = {
         (slides.IMPORTANCE, "25, unigram"): {"perplexity": 175.0},
         (slides.IMPORTANCE, "100, unigram"): {"perplexity": 165.0}, (slides.CLASSES, ""): {"perplexity": 166.0},
     },
+    "docnade-table-4": {("LM", "5"): {"perplexity": 119.0}},
     "lbl-features": {
         ("LBL 5", "100"): {"perplexity": 125.0}, ("LBL 5", "200"): {"perplexity": 122.0},
         ("LBL 10", "200"): {"perplexity": 118.0, "fitted": 103.0},
     },
 }  # fmt: skip
 PUBLISHED = [
-    *(f"table-{number}" for number in (3.1, 3.2, 4.1, 4.2, 4.4, 4.6, 4.7, 4.8, 4.9)), "docnade-table-4", *UNPUBLISHED
+    *(f"table-{number}" for number in (3.1, 3.2, 4.1, 4.2, 4.4, 4.6, 4.7, 4.8, 4.9)), *UNPUBLISHED
 ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ def test_rows_show_published_figures_and_documents_have_an_effect(shared_place):
     for name in ("LM 5", "DocNADE-LM 5"):
         result, out, _ = place.table("docnade-table-4", "--rows", name)
     assert [row["label"] for row in result["rows"]] == [["LM", "5"], ["DocNADE-LM", "5"]]
-    assert [row["thesis"]["perplexity"] for row in result["rows"]] == [119.78, 109.22]
+    assert [row["thesis"] for row in result["rows"]] == [{}, {"perplexity": 109.22}]
     assert "109.2" in out
     words, store = scales.text("planted", TINY).test, LanguageStore.open("tiny", None, None, "tuned", place.work)
     for row, has_effect in zip(result["rows"], (False, True), strict=True):
@@ -34,6 +34,13 @@ def test_rows_show_published_figures_and_documents_have_an_effect(shared_place):
         f"docnade-lm-group5-objectiveimportance-noise500-sharedTrue{of}-seed1" for of in ("-W0", "")
     }  # fmt: skip
     assert "Lauly et al. 2017 (AP News)" in (place.out / "docnade-table-4.planted.tiny.md").read_text()
+
+
+def test_a_figure_is_shown_for_the_model_that_it_is_published_for():
+    """The n-gram network's is of one grouped sentence."""
+    published = {" ".join(row.label): row.thesis for row in docnade.rows(TINY, 1)}
+    assert published["LM 1"] == {"perplexity": 119.78}
+    assert [label for label, figures in published.items() if not figures] == ["LM 5"]
 
 
 @pytest.mark.parametrize("scale", ["smoke", "cpu", "full"])

@@ -66,11 +66,12 @@ def run(args: argparse.Namespace) -> None:
             if several:  # only once the data have been found
                 jobs.side_by_side(args.given, args.jobs)
                 several = False
+            rows = table.named(item.rows(store.scale, args.seeds), args.rows)
             if args.dry_run:
-                results[item.name] = projected.project(item, store, args.seeds, args.rows)
+                wanted = missing_rows(item, store, args.out, rows, missing=True) if args.missing else rows
+                results[item.name] = projected.project(item, store, wanted)
                 _print(dry_run.shown(item.name, results[item.name]))
             elif args.helper is not None:
-                rows = table.named(item.rows(store.scale, args.seeds), args.rows)
                 jobs.train_free(store, missing_rows(item, store, args.out, rows, args.missing), args.helper)
             else:
                 again = command_of(args, item.name)

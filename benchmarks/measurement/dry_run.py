@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from rich.table import Table as RichTable
 
 from benchmarks.core.row import trained
 from benchmarks.core.store import Store
-from benchmarks.core.table import Table, named
+from benchmarks.core.table import Row, Table
 from benchmarks.core.timing import EpochTimer
 from benchmarks.measurement.memory import peak_memory
 from jaxfit.cli import compilation_cache
@@ -26,12 +26,8 @@ class DryRun:
     models: set[Hashable] = field(default_factory=set)  # missing models of the tables so far
     measured: dict[Hashable, dict[str, Any]] = field(default_factory=dict)  # shape -> measurements
 
-    def project(self, table: Table, store: Store, seeds: int | None, only: str | None) -> dict[str, Any]:
-        """Project hours and memory of the table's models, except those that are found.
-
-        Args:
-            only: as in `named`.
-        """
+    def project(self, table: Table, store: Store, rows: Iterable[Row]) -> dict[str, Any]:
+        """Project hours and memory of the models of a table's rows, except those that are found."""
         wanted: dict[Any, None] = {}
 
         def want(spec: Any) -> None:
@@ -39,7 +35,7 @@ class DryRun:
                 want(other)
             wanted[spec] = None
 
-        for row in named(table.rows(store.scale, seeds), only):
+        for row in rows:
             for spec in trained(table, row, store):
                 want(spec)
         stepwise = [spec for spec in wanted if store.stepwise(spec)]
@@ -55,18 +51,18 @@ class DryRun:
             seconds = time.perf_counter() - started
             said = f"  measured {self.measured[shape]['model']} in {seconds:.1f} s ({number} of {len(new)})"
             print(said, file=sys.stderr, flush=True)
-        rows = []
+        projected = []
         for shape, specs in shapes.items():
             one = self.measured[shape]
             training = len(specs) * one["minutes_per_epoch"] * one["epochs"] / 60
-            rows.append({**one, "models": len(specs), "hours": one["compile_seconds"] / 3600 + training})
+            projected.append({**one, "models": len(specs), "hours": one["compile_seconds"] / 3600 + training})
         return {
             "models": len(stepwise),
             "found": len(stepwise) - len(missing),
             "substitutes": store.substitutes,
-            "shapes": rows,
-            "hours": sum(row["hours"] for row in rows),
-            "memory_gb": max((row["memory_gb"] for row in rows), default=0.0),
+            "shapes": projected,
+            "hours": sum(each["hours"] for each in projected),
+            "memory_gb": max((each["memory_gb"] for each in projected), default=0.0),
         }
 
 

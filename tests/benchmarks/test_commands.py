@@ -10,8 +10,12 @@ import pytest
 
 from benchmarks import __main__, commands, registry
 from benchmarks.core import record
+from benchmarks.core.kept import Kept, Measurement, identity
+from benchmarks.core.run import file_name
+from benchmarks.core.table import named
 from benchmarks.data import sets
 from benchmarks.language import scales
+from benchmarks.language.store import LanguageStore
 from benchmarks.language.tables import TABLES
 from benchmarks.measurement import dry_run, limits
 from benchmarks.profiling import breakdown
@@ -82,6 +86,18 @@ def test_models_that_the_engine_fits_can_be_projected_by_name(place, monkeypatch
     assert results.keys() == set(names)
     events = {name: result["shapes"][0]["events"] for name, result in results.items()}
     assert events == {"lbl": "words", "docnade": "documents", "glove": "pairs", "pmf": "ratings"}
+
+
+def test_what_is_kept_is_not_projected_with_missing(tmp_path: Path, place_in, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dry_run, "WINDOW", 1e-9)
+    place, made = place_in(tmp_path), registry.TABLES["docnade-table-4"]
+    store = LanguageStore.open("tiny", None, None, "tuned", place.work)
+    (row,) = named(made.rows(store.scale, 2), "LBL")
+    kept = Kept(place.out / file_name(made.name, store))
+    kept.add(identity(row, row.draws[0], store), Measurement({}, {}, {}, "2026-11-30", 1.0))
+    for seeds, options, models in (("1", ("--missing",), 0), ("2", ("--missing",), 1), ("2", (), 2)):
+        projected, _, _ = place.table(made.name, "--dry-run", "--rows", "LBL", "--seeds", seeds, *options)
+        assert projected["models"] == models
 
 
 def test_report_makes_no_folder_of_records(tmp_path, capsys: pytest.CaptureFixture) -> None:

@@ -151,7 +151,7 @@ def test_a_model_without_a_tree_is_timed_without_being_trained(tmp_path: Path) -
     rows = rows[:1]
     assert not run.run_table(times, ours, tmp_path)["models"]
     assert "No model was trained." in (tmp_path / "table-0.planted.tiny.md").read_text()
-    assert dry_run.DryRun().project(times, ours, None, None)["models"] == 0
+    assert dry_run.DryRun().project(times, ours, times.rows(ours.scale, None))["models"] == 0
 
 
 def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(

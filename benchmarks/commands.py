@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 
 from benchmarks import registry
 from benchmarks.core import jobs, markdown, record, table, timing
-from benchmarks.core.run import missing_rows, run_table
+from benchmarks.core.run import file_name, missing_rows, run_table
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> None:
                 print(f"benchmarks: {item.name} is left out: {missing}", file=sys.stderr)
                 continue
             if several:  # only once the data have been found
+                record.read_table(args.out / file_name(item.name, store))  # an invalid record is an error now
                 jobs.side_by_side(args.given, args.jobs)
                 several = False
             rows = table.named(item.rows(store.scale, args.seeds), args.rows)

@@ -20,6 +20,12 @@ from jaxfit.run_dir.provenance import environment as jaxfit_environment
 
 RESULTS = Path(__file__).parents[1] / "results"
 TEXT, DRAWN = "text", "drawn"
+TABLE = (  # what the record of a table has
+    "table", "section", "title", "command", "data", "scale", "recipe", "seeds", "columns", "heads", "note", "complete",
+    "rows", "models",
+)  # fmt: skip
+ROW = ("label", "cells", "thesis", "seeds", "models")  # what each of its rows has
+ADVICE = "remove it, or choose another --out"  # where a record cannot be read
 OTHERS = "other environments"  # of a row whose seeds were measured in several
 
 
@@ -51,15 +57,33 @@ def today() -> str:
 
 def read(path: Path) -> dict[str, Any] | None:
     """Read a record; None where there is none."""
-    advice = "remove it, or choose another --out"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (ValueError, OSError) as error:
-        raise UserError(f"not a record: {error}", path, advice) from None
+        raise UserError(f"not a record: {error}", path, ADVICE) from None
     if not isinstance(found, dict):
-        raise UserError("not a record: it is no JSON object", path, advice)
+        raise UserError("not a record: it is no JSON object", path, ADVICE)
+    return found
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Read the record of a table; empty where there is none.
+
+    Raises:
+        UserError: it is not such a record, or a part is missing.
+    """
+    found = read(path)
+    if found is None:
+        return {}
+    if lacking := [key for key in TABLE if key not in found]:
+        raise UserError(f"not a table's record: it has no {', '.join(lacking)}", path, ADVICE)
+    for row in found["rows"]:
+        if lacking := [key for key in ROW if key not in row]:
+            raise UserError(f"not a table's record: a row has no {', '.join(lacking)}", path, ADVICE)
+        if unknown := [name for name in row["models"] if name not in found["models"]]:
+            raise UserError(f"not a table's record: it does not describe the model {unknown[0]}", path, ADVICE)
     return found
 
 

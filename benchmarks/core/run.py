@@ -50,6 +50,7 @@ def run_table(
     """
     record.make_folder(out)
     path = out / file_name(table.name, store)
+    record.read_table(path)  # an invalid record is an error now, not after the first row
     rows, published = table.rows(store.scale, seeds), table.published
     if table.published_data not in ("", store.name):
         rows, published = [replace(row, thesis={}) for row in rows], ""
@@ -76,7 +77,7 @@ def run_table(
             keep(table, row, store, kept, missing)
             made, described = rows_of(table, rows, store, kept)
         # of earlier runs, and of other processes that measure other rows meanwhile
-        known, models = _earlier(record.read(path) or {}, begin, rows, store)
+        known, models = _earlier(record.read_table(path), begin, rows, store)
         known, models = known | made, models | described
         done = [known[r.label] for r in rows if r.label in known]
         complete = len(done) == len(rows) and row is measured[-1]  # until then, some rows are to be measured anew

@@ -1,11 +1,10 @@
 """Which claims of the thesis do not hold in the records, or are unresolved: list and picture of docs/fidelity.md."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.core import figure, markdown
+from benchmarks.core import figure, markdown, record
 from benchmarks.core.verdict import NOT_CLAIMED, TARGET
 
 SCALES = ("cpu", "full")  # on real data, whose records are evidence
@@ -25,9 +24,9 @@ def records(folder: Path) -> list[Judged]:
     """Read the verdicts on the thesis' claims from the records in a folder."""
     found = []
     for path in sorted(folder.glob("*.json")):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if record.get("scale") in SCALES and record["section"]:  # without a section, it is not of the thesis
-            verdicts = record.get("verdicts")
+        result = record.read(path) or {}
+        if result.get("scale") in SCALES and result.get("section"):  # without a section, it is not of the thesis
+            verdicts = result.get("verdicts")
             found.append(Judged(path, None if verdicts is None else [one for one in verdicts if _claimed(one)]))
     return found
 
@@ -74,12 +73,12 @@ def decisive(comparisons: list[dict[str, Any]]) -> dict[str, Any]:
 def unconfirmed(judged: list[Judged]) -> list[tuple[str, float, str]]:
     """List claims that are not confirmed: record, claim and decisive comparison, its distance, and the answer."""
     rows = []
-    for record, verdicts in judged:
+    for path, verdicts in judged:
         for verdict in verdicts or []:
             if verdict["answer"] != "yes" and verdict["test"] is not None:
                 one = decisive(verdict["test"]["comparisons"])
                 label = f" ({one['label']})" if one["label"] else ""
-                text = f"{record.stem.replace('.cpu', '')}: {verdict['claim']}"
+                text = f"{path.stem.replace('.cpu', '')}: {verdict['claim']}"
                 width = WIDTH - len(label)
                 shown = text if len(text) <= width else f"{text[: width - 1]}…"
                 rows.append((shown + label, _distance(one), verdict["answer"]))

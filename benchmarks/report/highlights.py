@@ -1,6 +1,5 @@
 """The few recorded rows that pages for newcomers show: the results of README.md, and what helps to choose a model."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,8 +51,8 @@ def lines(folder: Path, chosen: Mapping[str, Labels], link: str, *, mixed: bool 
     found = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for name, labels in chosen.items():
         path = folder / f"{name}.json"
-        if path.exists():  # records of another folder may be few
-            found += _rows(json.loads(path.read_text(encoding="utf-8")), name, labels, link, mixed)
+        if result := record.read_table(path):  # records of another folder may be few
+            found += _rows(result, name, labels, link, mixed)
     return found
 
 

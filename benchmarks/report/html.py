@@ -6,7 +6,7 @@ import struct
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.core import markdown, record
 from benchmarks.core.table import Table
@@ -87,14 +87,10 @@ def _resampled(tables: Mapping[str, Table], sections: Iterable[Section]) -> str:
 def _chapters(folder: Path, tables: Mapping[str, Table], anchors: Anchors) -> Iterator[Chapter]:
     """Yield each table with its records."""
     for name, table in tables.items():
-        found = [(path, _read(path)) for path in sorted(folder.glob(f"{name}.*.json"))]
+        found = [(path, record.read_table(path)) for path in sorted(folder.glob(f"{name}.*.json"))]
         anchor = anchors.new(name)
         sections = [section(path, result, table, anchors) for path, result in found]
         yield Chapter(anchor, name.replace("-", " ").capitalize(), table.title, sections)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return record.read(path) or {}
 
 
 def embedded(picture: Path) -> str:

@@ -1,6 +1,5 @@
 """Maps of tables to commands and recorded results, for the folder of records and for docs/, and a list of models."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,7 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
         if not paths:
             lines.append(f"{begin}| | | `python -m benchmarks run {name}` | |")
         for path in paths:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = record.read_table(path)
             lines.append(
                 f"{begin}{found['data']['name']} | {found['scale']} | {found['recipe']} | `{found['command']}` | "
                 f"[{path.stem}]({path.stem}.md){table.state(found)} |"
@@ -116,7 +115,7 @@ def _speeds(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 def _result(path: Path, table: Table, link: str) -> str:
     """Return a link to a recorded table, and the test's figure of the row that validation chooses."""
-    result = json.loads(path.read_text(encoding="utf-8"))
+    result = record.read_table(path)
     what = [result["data"]["name"], result["scale"]] + [result["recipe"]] * (result["recipe"] != "tuned")
     found = f"[{', '.join(what)}]({link}/{path.stem}.md)"
     if (best := chosen(result)) is not None:

@@ -47,6 +47,39 @@ def test_what_is_no_json_object_is_no_record(tmp_path: Path) -> None:
             record.read(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{}", "not a table's record: it has no table, section, "),
+        ('{"table": ""}', "not a table's record: it has no section, "),
+        ('{"table": "table-0",', "not a record: "),
+        (
+            '{"rows": [{"label": [], "cells": {}}], "models": {}}',
+            "not a table's record: a row has no thesis, seeds, models",
+        ),
+        (
+            '{"rows": [{"label": [], "cells": {}, "thesis": {}, "seeds": [], "models": ["lbl"]}], "models": {}}',
+            "not a table's record: it does not describe the model lbl",
+        ),
+    ],
+)
+def test_a_record_with_a_missing_part_is_an_error_before_anything_is_measured(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    def measure(store, specs, part) -> table.Measured:
+        raise AssertionError
+
+    rows = [table.Row(("one",), ((),), {}, measure)]
+    made = table.Table(LanguageStore, "table-0", "0", "", ("rank",), COLUMNS, lambda *_: rows)
+    scale = scales.SCALES["tiny"]
+    path = tmp_path / "table-0.planted.tiny.json"
+    path.write_text(text if "rows" not in text else json.dumps(dict.fromkeys(record.TABLE) | json.loads(text)))
+    with pytest.raises(UserError) as error:
+        run.run_table(made, LanguageStore(scales.text("planted", scale), scale, "tuned", tmp_path / "work"), tmp_path)
+    assert str(error.value).startswith(said)
+    assert str(error.value).endswith(f"({path}) - remove it, or choose another --out")
+
+
 @pytest.mark.parametrize("quotable", [True, False])
 def test_text_that_may_not_be_published_stays_in_the_work_folder(tmp_path: Path, quotable: bool) -> None:
     def draw(result: dict, path: Path) -> None:

@@ -2,16 +2,18 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sample_records
 
 from benchmarks import registry
 from benchmarks.core import markdown, record
 from benchmarks.core.table import Row
 from benchmarks.language.store import LanguageStore
 from benchmarks.language.tables import TABLES
-from benchmarks.report import highlights, maps, pages
+from benchmarks.report import fidelity, highlights, html, maps, pages
 from jaxfit.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -23,11 +25,12 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
     # better on the test, but not by validation
     other = {"label": ["LBL", "", ""], "cells": {"perplexity": {"mean": 111.0, "sd": 0.5}}, "models": ["lbl", "kn"]}
     ngram = {"label": ["Int. KN6", "", ""], "cells": {"perplexity": {"mean": 90.0, "sd": None}}, "models": ["kn"]}
-    recorded = {"data": {"name": "ptb"}, "scale": "cpu", "recipe": "tuned", "seeds": None, "complete": True}
-    recorded["columns"] = [{"name": "perplexity"}]
-    recorded["models"] = {
+    for each in (row, other, ngram):
+        each |= {"thesis": {}, "seeds": [1]}
+    models = {
         "t7": {"validation_perplexity": [120.0, 130.0]}, "lbl": {"validation_perplexity": [121.0, 125.0]}, "kn": {},
     }  # fmt: skip
+    recorded = sample_records.record(models=models)
     folder = tmp_path / "benchmarks" / "results"
     folder.mkdir(parents=True)
     text = json.dumps(recorded | {"rows": [other, row, ngram]})
@@ -81,11 +84,28 @@ def test_a_readme_that_is_no_map_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "# A project\n"
     path.unlink()
     recorded = tmp_path / "table-4.4.ptb.cpu.json"
-    result = {"data": {"name": "ptb"}, "scale": "cpu", "recipe": "tuned", "command": "here", "complete": False}
+    result = sample_records.record(command="here", complete=False)
     recorded.write_text(json.dumps(result))
     assert maps.write(tmp_path, TABLES) == maps.write(tmp_path, TABLES) == path
     assert "| `here` | [table-4.4.ptb.cpu](table-4.4.ptb.cpu.md) (not all rows) |" in path.read_text()
     assert json.loads(recorded.read_text()) == result
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda folder: maps.write(folder, TABLES),
+        lambda folder: maps.results_map(folder, TABLES, "here"),
+        lambda folder: highlights.lines(folder, highlights.RESULTS, "here"),
+        fidelity.records,
+        lambda folder: html.write(folder / "report.html", folder, TABLES),
+    ],
+    ids=["map", "results", "highlights", "claims", "report"],
+)
+def test_a_record_that_cannot_be_read_is_named(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    (tmp_path / "table-4.4.ptb.cpu.json").write_text('{"table": "table-4.4", "rows"')
+    with pytest.raises(UserError, match=r"not a record: .*table-4\.4\.ptb\.cpu\.json\) - remove it"):
+        read(tmp_path)
 
 
 def test_a_model_that_validation_measures_in_another_way_is_not_chosen_by_it() -> None:
@@ -114,22 +134,19 @@ def test_a_row_is_chosen_by_the_mean_over_seeds_of_best_epochs_or_by_its_own_col
 def test_of_rows_that_begin_alike_the_one_that_validation_chooses_is_shown(tmp_path: Path) -> None:
     """Not the best on the test, nor the first; another model's row plays no role."""
     labels = {"LBL 2": 90.0, "LBL 5": 110.0, "LBL 9": 100.0, "NPLM 2": 80.0}
-    found = {
-        "table": "table-4.4", "data": {"name": "ptb"}, "columns": [{"name": "perplexity"}],
-        "rows": [
-            {"label": [*label.split(), ""], "cells": {"perplexity": {"mean": mean, "sd": None}}, "models": [label],
-             "thesis": {"perplexity": 2 * mean}}
-            for label, mean in labels.items()
-        ],
-        "models": {
-            label: {"validation_perplexity": [score]}
-            for label, score in zip(labels, (99.0, 97.0, 98.0, 1.0), strict=True)
-        },
-    }  # fmt: skip
+    rows = [
+        {"label": [*label.split(), ""], "cells": {"perplexity": {"mean": mean, "sd": None}}, "models": [label],
+         "thesis": {"perplexity": 2 * mean}, "seeds": [1]}
+        for label, mean in labels.items()
+    ]  # fmt: skip
+    models = {
+        label: {"validation_perplexity": [score]} for label, score in zip(labels, (99.0, 97.0, 98.0, 1.0), strict=True)
+    }
+    found = sample_records.record(rows=rows, models=models)
     (tmp_path / "some.json").write_text(json.dumps(found))
     chosen = {"some": [("LBL",), ("RNN",)], "another": [("LBL",)]}
-    _, _, *rows = highlights.lines(tmp_path, chosen, "there")
-    assert rows == ["| LBL 5 | Penn Treebank | perplexity 110.0 | 220.0 | [table-4.4](there/some.md) |"]
+    _, _, *shown = highlights.lines(tmp_path, chosen, "there")
+    assert shown == ["| LBL 5 | Penn Treebank | perplexity 110.0 | 220.0 | [table-4.4](there/some.md) |"]
 
 
 def test_pages_are_as_written_from_models() -> None:

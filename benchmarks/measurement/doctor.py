@@ -10,7 +10,9 @@ from typing import Any
 import jax
 
 from benchmarks.measurement import machine
+from jaxfit.cli import command
 from jaxfit.devices import memory
+from jaxfit.errors import UserError
 from jaxfit.run_dir.provenance import VARIABLES
 
 # CHECK: may be intended; OPTIONAL: a package that some commands need
@@ -53,8 +55,14 @@ FAULTS = (
 def checks() -> Iterator[tuple[str, str, str]]:
     """Yield, for each check, its name, its state (FINE, CHECK, OPTIONAL or BAD), and what was found and can be done."""
     yield "Python", FINE, f"{platform.python_version()} on {platform.platform()}"
-    yield from _versions()
-    yield from _devices()
+    try:
+        command.require_device()
+    except UserError as missing:
+        yield from _versions("")
+        yield "devices", BAD, str(missing)
+    else:
+        yield from _versions(jax.default_backend())
+        yield from _devices()
     yield from _settings()
     for package, use in (
         ("libtpu", "`benchmarks lower` (compiling for TPUs)"),
@@ -65,11 +73,10 @@ def checks() -> Iterator[tuple[str, str, str]]:
         yield package, FINE if there else OPTIONAL, found
 
 
-def _versions() -> Iterator[tuple[str, str, str]]:
+def _versions(where: str) -> Iterator[tuple[str, str, str]]:
     import jaxlib
 
     version = [int(part) for part in jaxlib.__version__.split(".")[:3] if part.isdecimal()]
-    where = jax.default_backend()
     found = [known for known in FAULTS if known.holds(version, where)]
     yield "jax, jaxlib", FINE if not found else BAD, f"{jax.__version__}, {jaxlib.__version__}"
     for known in found:

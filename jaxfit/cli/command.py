@@ -158,16 +158,44 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
             where = error.filename or ("standard output" if error.errno in DISK else None)
             _say(f"{program}: {UserError(error.strerror or str(error), where, advice)}")
             return 2
-        except (MemoryError, RuntimeError) as error:  # the latter as XLA's
-            known = any(text in str(error) for text in ("RESOURCE_EXHAUSTED", "Out of memory"))
-            if isinstance(error, RuntimeError) and not known:
+        except (AssertionError, MemoryError, RuntimeError) as error:  # the first and the last as JAX's
+            known = _of_memory_or_devices(error)
+            if known is None:
                 raise
-            _say(f"{program}: there is not enough memory - free some, or take a smaller model or less data")
+            _say(f"{program}: {known}")
             return 2
         except KeyboardInterrupt as stop:
             _say(f"{program}: {stop if isinstance(stop, Signalled) else Signalled()}")
             return 128 + number_of(stop)
     return 0
+
+
+def require_device() -> None:
+    """Let JAX set up its devices; raises UserError where it finds none on the platforms that JAX_PLATFORMS names."""
+    import jax  # here: some commands do without it
+
+    try:
+        jax.local_devices()
+    except (AssertionError, RuntimeError) as error:  # the former, without a text, of CUDA without a GPU
+        named = jax.config.jax_platforms  # type: ignore[attr-defined]
+        if not named:
+            raise
+        reason, _, _ = str(error).partition(" (set JAX_PLATFORMS")
+        what = f"JAX finds no device for JAX_PLATFORMS={named}" + (f": {reason.rstrip('.')}" if reason else "")
+        raise UserError(what, do="unset it, or see docs/installation.md on what a GPU or TPU needs") from None
+
+
+def _of_memory_or_devices(error: Exception) -> UserError | None:
+    """Return what is wrong if it is that memory or devices are missing; None for a bug of ours."""
+    if isinstance(error, MemoryError) or any(text in str(error) for text in ("RESOURCE_EXHAUSTED", "Out of memory")):
+        return UserError("there is not enough memory", do="free some, or take a smaller model or less data")
+    jax = sys.modules.get("jax")
+    if jax is not None and not jax.distributed.is_initialized():  # else devices also fail for want of another process
+        try:
+            require_device()
+        except UserError as missing:
+            return missing
+    return None
 
 
 def _can_be_printed(text: str) -> bool:

@@ -50,6 +50,13 @@ def test_standard_error_that_takes_nothing_costs_nothing(closed, folder, tmp_pat
     assert not [path for path in (tmp_path / "new").iterdir() if b"become <unk>" in path.read_bytes()]
 
 
+def test_a_platform_without_a_device_is_one_line(folder, tmp_path):
+    done = shell(f"JAX_PLATFORMS=nowhere jaxlm {' '.join(training(folder, tmp_path / 'new'))}", folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("jaxlm: JAX finds no device for JAX_PLATFORMS=nowhere: Unable to initialize backend")
+    assert done.stderr.count("\n") == 1
+
+
 def test_settings_of_jax_in_the_environment_change_nothing(folder, tmp_path):
     plain, wide = tmp_path / "plain", tmp_path / "wide"
     assert main(training(folder, plain)) == 0

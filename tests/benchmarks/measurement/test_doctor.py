@@ -1,6 +1,8 @@
 """What `doctor` finds."""
 
 import importlib.util
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,6 +34,20 @@ def test_a_known_fault_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, 
     assert found["jax, jaxlib"][0] == doctor.BAD
     assert __main__.main(["doctor"]) == 0
     assert "steps copy whole tables" in capsys.readouterr().out
+
+
+def test_a_platform_without_a_device_is_said_and_the_other_checks_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def local_devices() -> None:
+        raise AssertionError  # as JAX where CUDA is asked for and there is no GPU
+
+    usual = [what for what, _, _ in doctor.checks()]
+    without = SimpleNamespace(local_devices=local_devices, config=SimpleNamespace(jax_platforms="cuda"))
+    monkeypatch.setitem(sys.modules, "jax", without)
+    found = {what: (state, said) for what, state, said in doctor.checks()}
+    state, said = found["devices"]
+    assert state == doctor.BAD
+    assert said.startswith("JAX finds no device for JAX_PLATFORMS=cuda - unset it")
+    assert set(usual) - set(found) <= {"memory"}
 
 
 def test_packages_that_some_commands_need_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:

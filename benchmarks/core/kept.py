@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.core import record
+from benchmarks.core.locking import locked
 from benchmarks.core.row import describe, digest, ended, summarise, unique
 from benchmarks.core.store import Store
 from benchmarks.core.table import Measured, Row, Table
@@ -101,8 +102,12 @@ class Kept:
         """Keep the measurement of a seed of a row, in place of an earlier one, and write the file.
 
         The earlier one may be of models with other recipes, but with the same names and seeds. What other processes
-        have kept since the file was read stays.
+        have kept since the file was read stays: one process at a time reads and writes it.
         """
+        with locked(self.path, "--out"):
+            self._add(key, found)
+
+    def _add(self, key: Key, found: Measurement) -> None:
         names = found.names()
         before = {one: self._rows.get(one, each) for one, each in self._stored().items()}  # here, in float64
         self._rows = {one: each for one, each in before.items() if one[0] != key[0] or each.names() != names}
@@ -113,7 +118,6 @@ class Kept:
             {"label": list(label), "identities": list(identities), **vars(each), "parts": _coded(each.parts, encode)}
             for (label, identities), each in self._rows.items()
         ]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         compact = partial(json_text.dumps, ensure_ascii=False, separators=(",", ":"))
         lines = ",\n".join(map(compact, rows))  # a line for each seed of a row
         record.write_text(self.path, f'{{"counts": {compact(list(counts))},\n"rows": [\n{lines}\n]}}\n')

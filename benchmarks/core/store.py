@@ -7,8 +7,7 @@ import sys
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from benchmarks.core import record, source, training_times
+from benchmarks.core.locking import locked
 from benchmarks.core.verdict import Scores
 from jaxfit.errors import UserError
 from jaxfit.registry import Registry
@@ -218,7 +218,7 @@ class Store(ABC):
     def is_training(self, spec: Any) -> bool:
         """Return whether another process trains the model now."""
         try:
-            with _locked(self.directory(spec), wait=False):
+            with locked(self.directory(spec), "--work", wait=False):
                 return False
         except BlockingIOError:
             return True
@@ -227,7 +227,7 @@ class Store(ABC):
         """Return the trained model: found, resumed where a run was interrupted, or trained from the start."""
         if spec not in self._found:
             directory = self.directory(spec)
-            with _locked(directory):
+            with locked(directory, "--work"):
                 info = _info(directory)
                 if _drop_damaged(directory, spec.label()) or info is None:
                     if directory.exists() and not self.stepwise(spec):
@@ -322,26 +322,3 @@ def validation(history: Iterable[dict[str, Any]]) -> dict[str, list[float]]:
             if key.startswith(VALIDATION):
                 found.setdefault(key, []).append(round(value, 5))
     return found
-
-
-@contextmanager
-def _locked(directory: Path, wait: bool = True) -> Iterator[None]:
-    """Let one process at a time train a model; another that wants it waits, then finds it.
-
-    Raises:
-        BlockingIOError: another process has the lock, and `wait` is False.
-    """
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system: do not train one model in two processes there
-        yield
-        return
-    path = directory.with_name(f"{directory.name}.lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w")
-    except OSError as error:
-        raise UserError(f"cannot write there: {error.strerror}", path, "choose another --work") from error
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield

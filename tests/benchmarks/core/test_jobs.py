@@ -10,7 +10,7 @@ import time
 import pytest
 
 from benchmarks.core import jobs, run
-from benchmarks.core import store as stores
+from benchmarks.core.locking import locked
 from benchmarks.core.table import Row
 from benchmarks.ratings import reasons, scales
 from benchmarks.ratings.store import RatingStore, Spec
@@ -35,7 +35,7 @@ def test_what_another_process_trains_is_left_to_it(store):
     one, other = Spec("user-bias"), Spec("item-bias")
     rows = [Row((spec.model,), ((spec,),), {}, lambda store, specs, part: {}) for spec in (one, other)]
     first = str(min(os.sched_getaffinity(0)))
-    with stores._locked(store.directory(one)):  # as another process does
+    with locked(store.directory(one), "--work"):  # as another process does
         assert store.is_training(one)
         jobs.train_free(store, rows, first)
     assert not store.is_there(one)

@@ -3,6 +3,7 @@
 import base64
 import json
 import shutil
+import threading
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +64,23 @@ def test_what_another_process_has_kept_meanwhile_stays(tmp_path: Path) -> None:
     for kept, key in zip((one, other), keys, strict=True):
         kept.add(key, measurement({"test": {"perplexity": scores()}}))
     assert all(Kept(tmp_path / "table-0.json").find(key) is not None for key in keys)
+
+
+def test_what_another_process_keeps_while_the_file_is_written_stays(tmp_path: Path, monkeypatch) -> None:
+    one, other = Kept(tmp_path / "table-0.json"), Kept(tmp_path / "table-0.json")
+    second, found, write = (("LBL", "2"), ("4567",)), measurement({"test": {"perplexity": scores()}}), record.write_text
+    thread = threading.Thread(target=other.add, args=(second, found))
+
+    def slowly(path: Path, text: str) -> None:
+        if thread.ident is None:
+            thread.start()
+            thread.join(0.5)
+        write(path, text)
+
+    monkeypatch.setattr(record, "write_text", slowly)
+    one.add(KEY, found)
+    thread.join()
+    assert all(Kept(tmp_path / "table-0.json").find(key) is not None for key in (KEY, second))
 
 
 def test_numbers_that_earlier_versions_wrote_are_read() -> None:

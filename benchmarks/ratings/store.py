@@ -175,6 +175,8 @@ class RatingStore(Store):
             "part": spec.trained_on,
             "group": spec.group,
         }
+        if spec.group is not None:  # who is in it depends on how many groups there are
+            known["groups"] = self.scale.groups
         if spec.refit:  # recipe and configuration are decided in training
             known |= {"seed": spec.seed, "refit": [self.identity(one) for one in spec.refit]}
         else:

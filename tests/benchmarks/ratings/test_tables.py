@@ -24,6 +24,16 @@ from jaxfit.errors import UserError
 SCALE = scales.SCALES["tiny"]
 
 
+def test_a_model_without_a_group_is_of_that_number_of_groups(tmp_path: Path) -> None:
+    """Scales of one data set may cut its users into more groups or fewer, and share their models."""
+    few, many = (
+        RatingStore(scales.rating_set("planted", SCALE), replace(SCALE, groups=groups), "tuned", tmp_path)
+        for groups in (2, 3)
+    )
+    assert few.directory(Spec("item-bias", group=0)) != many.directory(Spec("item-bias", group=0))
+    assert few.directory(Spec("item-bias")) == many.directory(Spec("item-bias"))
+
+
 def test_a_table_is_resumed_row_by_row_with_seeds(tmp_path: Path, place_in) -> None:
     place = place_in(tmp_path)
     rows = ("--rows", "SVD w. biases", "--seeds", "2")

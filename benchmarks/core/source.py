@@ -9,6 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("jaxfit", "jaxlm", "jaxcf")  # imports of other packages are recorded by their versions
+# read as the process begins: files that are edited while it runs are not the code that it runs
+AT_START = {path: path.read_bytes() for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
 
 
 @cache  # a table asks for each model's about ten times
@@ -54,7 +56,13 @@ def _file(module: str, root: Path) -> Path | None:
     if module.partition(".")[0] not in PACKAGES:
         return None
     place = root.joinpath(*module.split("."))
-    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
+    places = place.with_suffix(".py"), place / "__init__.py"
+    return next((path for path in places if path in AT_START or path.is_file()), None)
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a file, as it was when the process began."""
+    return AT_START[path] if path in AT_START else path.read_bytes()
 
 
 @cache
@@ -62,7 +70,7 @@ def _imports(path: Path, root: Path) -> tuple[str, ...]:
     """Return the modules that a file imports; of `from a import b`, a.b where that is a module, else a."""
     package = ".".join(path.relative_to(root).parent.parts)
     names = []
-    for node in _statements(ast.parse(path.read_bytes())):
+    for node in _statements(ast.parse(_content(path))):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -83,7 +91,7 @@ def _statements(tree: ast.AST) -> Iterator[ast.AST]:
 @cache
 def digest(path: Path) -> str:
     """Hash a file's code, written out in one style and without docstrings."""
-    tree = ast.parse(path.read_bytes())
+    tree = ast.parse(_content(path))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
             ast.get_docstring(node, clean=False) is not None

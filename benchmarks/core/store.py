@@ -9,6 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -112,6 +113,9 @@ class Store(ABC):
             data: name of the data set; None: the scale's own.
             epochs: epochs of every training, in place of the recipes' own; None for those.
         """
+        record.commit()  # now, as are the models' modules: code that is edited from here on trains nothing
+        for place in (*cls.registered.models.values(), *cls.sources):
+            import_module(place.partition(":")[0])
         chosen = cls.scales[scale] if epochs is None else replace(cls.scales[scale], epochs=epochs)
         store = cls(cls.load(data or chosen.data, chosen, data_dir), chosen, recipe, work, show)
         store.data_dir = data_dir

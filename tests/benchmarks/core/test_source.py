@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.core.source import ROOT, closure, fingerprint
+from benchmarks.core.source import AT_START, ROOT, closure, fingerprint
 
 MODEL = '''"""A model."""
 
@@ -71,6 +71,13 @@ def test_code_that_is_imported_changes_it_and_other_code_does_not(project) -> No
     assert project(**{"jaxlm/other.py": "LIMIT = 2\n"}) == before
     assert project(**{"jaxlm/models/__init__.py": 'MODELS = ["a", "b"]\n'}) == before
     assert project(**{"jaxlm/models/b.py": "B = 1\n"}) == before
+
+
+def test_files_that_are_edited_while_the_process_runs_do_not_change_it(project, tmp_path, monkeypatch) -> None:
+    before = project()
+    monkeypatch.setitem(AT_START, tmp_path / "2" / "jaxlm/models/a.py", MODEL.encode())
+    assert project(**{"jaxlm/models/a.py": MODEL.replace("1.0", "2.0")}) == before
+    assert closure(["jaxlm.models.lbl", "jaxcf.training"]) <= AT_START.keys()
 
 
 def test_a_module_that_is_not_there_is_refused(project) -> None:

@@ -5,7 +5,8 @@ import signal
 import numpy as np
 import pytest
 
-from benchmarks.core import training_times
+from benchmarks.core import record, training_times
+from benchmarks.core import store as stores
 from benchmarks.language.scales import SCALES
 from benchmarks.language.store import BLOCK, LEAST_PARTS, PARTS, LanguageStore, Spec
 from benchmarks.language.tables import kn
@@ -29,6 +30,15 @@ def test_the_size_of_a_scale_suits_the_recipe(name, scale, tmp_path) -> None:
     kind, counts = record.structure_of(config), np.ones(50, np.int64)
     structure = None if kind is None else kind.stand_in(kind.choose(config, {}), len(counts), counts)
     record.configure(len(counts), structure, config, counts)
+
+
+def test_what_trains_is_imported_before_code_may_be_edited(tmp_path, monkeypatch) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(stores, "import_module", imported.append)
+    record.commit.cache_clear()
+    LanguageStore.open("tiny", None, None, "tuned", tmp_path)
+    assert {"jaxlm.models.lbl", "jaxlm.ngram.kneser_ney", "jaxlm.train_by_sgd"} <= set(imported)
+    assert record.commit.cache_info().currsize == 1
 
 
 def test_an_interrupted_training_over_a_learned_tree_goes_on(tmp_path, monkeypatch) -> None:

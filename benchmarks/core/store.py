@@ -9,6 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -139,6 +140,11 @@ class Store(ABC):
 
     @staticmethod
     @abstractmethod
+    def digest_of_data(data: Any) -> str:
+        """Return a digest of data as they were read; empty where the identity has one, not that of their files."""
+
+    @staticmethod
+    @abstractmethod
     def by_engine(model: Any) -> bool:
         """Return whether a model, given by its record, is trained step by step: such trainings can be resumed."""
 
@@ -203,9 +209,15 @@ class Store(ABC):
         return f"{self.name}-{spec.label()}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def source(self, spec: Any) -> str:
-        """Return the fingerprint of the source code that determines the trained model."""
+        """Return the fingerprint of the source code that determines the trained model, that which read the data too."""
         module, _, _ = self.registered.models[spec.model].partition(":")
-        return source.fingerprint((module, *self.sources))[:8]
+        code = source.fingerprint((module, *self.sources))
+        return hashlib.sha256(f"{code} {self.as_read}".encode()).hexdigest()[:8] if self.as_read else code[:8]
+
+    @cached_property
+    def as_read(self) -> str:
+        """What the code that reads the data made of them: a digest that stands for this code in the fingerprint."""
+        return self.digest_of_data(self.data)
 
     def directory(self, spec: Any) -> Path:
         """Return the folder where the model is or will be."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from benchmarks.core.store import Outcome
 from benchmarks.core.verdict import Scores
-from benchmarks.data import sets
+from benchmarks.data import content, sets
 from benchmarks.documents.scales import PLANTED, SCALES, DocumentScale, documents
 from benchmarks.language.store import LanguageStore, Spec
 from jaxfit.run_dir.run import Run
@@ -33,6 +33,7 @@ class DocumentStore(LanguageStore):
     thesis_data = "20 Newsgroups"
     unit = resampled = "documents"
     load = staticmethod(documents)  # type: ignore[assignment]
+    digest_of_data = staticmethod(content.of_documents)  # type: ignore[assignment]
 
     def __init__(self, corpus: DocumentCorpus, scale: DocumentScale, recipe: str, work: Path, show: bool = False):
         super().__init__(corpus, scale, recipe, work, show)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.core.changes import changed
 from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.core.verdict import Scores
-from benchmarks.data import sets
+from benchmarks.data import content, sets
 from benchmarks.language.scales import SCALES, LanguageScale, speed_text, text
 from benchmarks.measurement import rounding
 from jaxfit.recipe import Recipe
@@ -113,6 +113,7 @@ class LanguageStore(Store):
     parts: tuple[str, ...] = ("valid", "test")
     sources = ("jaxlm.train_by_sgd",)
     load = staticmethod(text)
+    digest_of_data = staticmethod(content.of_text)
     speed_data = staticmethod(speed_text)
 
     def __init__(self, corpus: Corpus, scale: LanguageScale, recipe: str, work: Path, show: bool = False):

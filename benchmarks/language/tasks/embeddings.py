@@ -87,10 +87,10 @@ class VectorStore(TaskStore):
         return not isinstance(spec, TheirSpec) and super().stepwise(spec)
 
     def source(self, spec: Spec) -> str:
-        """Return the fingerprint of the source code that determines the vectors, or gensim's version."""
+        """Return the fingerprint of the source code that determines the vectors, or gensim's version and the text's."""
         if not isinstance(spec, TheirSpec):
             return super().source(spec)
-        return "missing" if missing(THEIRS) else str(load(THEIRS).__version__)
+        return "missing" if missing(THEIRS) else f"{load(THEIRS).__version__}-{self.as_read[:8]}"
 
     def identity(self, spec: Spec) -> dict[str, Any]:
         """Return all that determines the vectors, apart from the source code."""

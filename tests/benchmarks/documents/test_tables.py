@@ -29,6 +29,15 @@ def made(shared_place):
     return place, *place.tables("docnade-table-1", *figures, *shown)
 
 
+def test_documents_that_are_read_otherwise_are_trained_on_again(tmp_path):
+    others = {part: getattr(PLANTED, part).take([1, 0]) for part in ("train", "valid", "test")}
+    labels = replace(PLANTED.test, labels=tuple(("other",) for _ in PLANTED.test.labels))
+    read = [PLANTED, PLANTED._replace(test=labels), *(PLANTED._replace(**{part: o}) for part, o in others.items())]
+    stores = [DocumentStore(corpus, TINY, "tuned", tmp_path) for corpus in read]
+    folders = {store.directory(store.example("docnade", TINY)) for store in stores}
+    assert len(folders) == len(read)
+
+
 def test_a_row_is_trained_and_measured(place_in, tmp_path):
     result, out, _ = place_in(tmp_path).table("docnade-table-1", "--rows", "DeepDocNADE, 1")
     (row,) = result["rows"]

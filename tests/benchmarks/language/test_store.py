@@ -7,13 +7,14 @@ import pytest
 
 from benchmarks.core import record, training_times
 from benchmarks.core import store as stores
-from benchmarks.language.scales import SCALES
+from benchmarks.language.scales import SCALES, text
 from benchmarks.language.store import BLOCK, LEAST_PARTS, PARTS, LanguageStore, Spec
 from benchmarks.language.tables import kn
 from jaxfit import fit
 from jaxfit.errors import Interrupted
 from jaxfit.run_dir.journal import Journal
 from jaxlm import models as registry
+from jaxlm.data.vocabulary import Vocabulary
 
 BY_SGD = [name for name in registry.names() if LanguageStore.by_engine(registry.get(name))]
 SPEC = Spec("hlbl", tree=("adaptive", 0.0, 1))
@@ -30,6 +31,22 @@ def test_the_size_of_a_scale_suits_the_recipe(name, scale, tmp_path) -> None:
     kind, counts = record.structure_of(config), np.ones(50, np.int64)
     structure = None if kind is None else kind.stand_in(kind.choose(config, {}), len(counts), counts)
     record.configure(len(counts), structure, config, counts)
+
+
+def test_a_text_that_is_read_otherwise_is_trained_on_again(tmp_path) -> None:
+    """From the same files, so that its sha256 is the same; what is recorded of the former stays, as of that code."""
+    scale = SCALES["tiny"]
+    corpus = text("planted", scale)
+
+    def folder(**changes) -> str:
+        return LanguageStore(corpus._replace(**changes), scale, "tuned", tmp_path).directory(kn(2)).name
+
+    renamed = Vocabulary((*corpus.vocabulary.words[:-1], "other"))
+    ids = {part: getattr(corpus, part)[::-1].copy() for part in ("train", "valid", "test")}
+    found = [folder(), folder(vocabulary=renamed), *(folder(**{part: other}) for part, other in ids.items())]
+    assert len(set(found)) == len(found)
+    assert len({name.rpartition("-")[0] for name in found}) == 1
+    assert folder(test=corpus.test.copy()) == found[0]
 
 
 def test_what_trains_is_imported_before_code_may_be_edited(tmp_path, monkeypatch) -> None:

@@ -174,7 +174,8 @@ def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(
             assert trained == f"Models trained: {one}; kn2 at commit two."
     before, mixed, after = ([row["models"] for row in result["rows"]] for result in results)
     assert mixed == [before[0], after[1]]
-    assert all(name.endswith("-00000000") for names in after for name in names)
+    assert after == [[store.directory(kn(n)).name] for n in (1, 2)]
+    assert not {name for names in before for name in names} & {name for names in after for name in names}
     assert trained == "Models trained: kn1 at commit three; kn2 at commit two."
     for result in results[1:]:
         assert [row["cells"] for row in result["rows"]] == [row["cells"] for row in results[0]["rows"]]

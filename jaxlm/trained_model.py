@@ -210,7 +210,8 @@ class Model:
 
         Args:
             text: files or lines, as for `jaxlm.train`.
-            orderings, seed: for models of documents, as in `document_log_probs`.
+            orderings: for models of documents, as in `document_log_probs`.
+            seed: likewise.
 
         Raises:
             UserError: the text cannot be read; a word is unknown, and the vocabulary has no <unk>.

@@ -164,7 +164,8 @@ def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, 
     """Predict stars, [n], not clipped (Eq. 5.20); an unknown user or item, -1, has the prior's mean, zeros.
 
     Args:
-        user, item: int32[n].
+        user: int32[n].
+        item: int32[n].
     """
     product = jnp.sum(rows_or_zeros(params.U, user) * rows_or_zeros(params.V, item), axis=1)
     biases = rows_or_zeros(params.b, user) + rows_or_zeros(params.c, item)

@@ -33,7 +33,7 @@ def write_files(folder):
         (folder / name).write_text(text)
     (folder / "nbest.tsv.gz").write_bytes(gzip.compress(NBEST.encode()))
     draws = np.random.default_rng(0)
-    for name, lines in (("train", 60), ("valid", 20), ("test", 20)):
+    for name, lines in (("train", 60), ("valid", 20), ("test", 20), ("long", 60), ("mine", 20), ("mine-valid", 20)):
         sentences = [" ".join(str(draws.choice(part)) for part in WORDS) for _ in range(lines)]
         (folder / f"{name}.txt").write_text("".join(f"{sentence}\n" for sentence in sentences))
     pairs = draws.permutation(USERS * ITEMS)[:RATINGS].tolist()

@@ -26,7 +26,7 @@ def test_models_of_equally_coherent_topics_are_rarely_judged_different(tmp_path)
             return SimpleNamespace(params=weights, vocabulary=self.corpus.vocabulary, require=lambda *_: topics)
 
     store, pairs = Random(PLANTED, TINY, "tuned", tmp_path), 200
-    scores = [words.all_topics(store, (words.TANH[1].with_seed(seed),))["npmi"] for seed in range(2 * pairs)]
+    scores = [words.all_topics(store, (words.TANH[1].with_seed(seed),), "test")["npmi"] for seed in range(2 * pairs)]
     intervals = [estimate(Comparison("", [scores[2 * i : 2 * i + 2]])).interval(0.95) for i in range(pairs)]
     missed = sum(not low < 0 < high for low, high in intervals)
     assert missed < 0.12 * pairs, "ordered by coherence, about 75 % would miss it"

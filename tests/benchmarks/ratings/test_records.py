@@ -25,7 +25,7 @@ OF_BIASES = {  # which have no seed
 }
 UNJUDGED = ("recipe-choice", "precision-ratings")  # which draw no verdicts
 ROWS = {
-    "table-5.1": 8, "table-5.2": 19, "table-5.3": 10, "random-splits": 10, "early-stopping": 6,
+    "table-5.1": 8, "table-5.2": 19, "table-5.3": 10, "random-splits": 11, "early-stopping": 6,
     "precision-ratings": 1, "figure-5.1": 4, "figure-5.2": 3, "figure-5.3": 16,
     **{f"figure-5.{i}": 11 for i in range(4, 9)},
 }  # fmt: skip

@@ -122,10 +122,10 @@ def word_axes(record: LanguageModel, overrides: Mapping[str, Any], counts: np.nd
 
 def _axes_of(model: Model) -> dict[str, int]:
     """Return `word_axes` of a trained model."""
-    kind, given = model.record, fields(model.config)
-    chosen = [f.name for f in given if f.name not in kind.fields_from_data and not f.metadata.get("decided")]
+    record, given = model.record, fields(model.config)
+    chosen = [f.name for f in given if f.name not in record.fields_from_data and not f.metadata.get("decided")]
     counts = np.ones(len(model.vocabulary), np.int64)
-    return word_axes(kind, {name: getattr(model.config, name) for name in chosen}, counts)
+    return word_axes(record, {name: getattr(model.config, name) for name in chosen}, counts)
 
 
 def _by_word(theirs: Any, mine: Any, ids: np.ndarray, axis: int) -> np.ndarray:

@@ -34,6 +34,7 @@ class Comparisons:
     def measured(self, name: str, draw: int = 0) -> Measured:
         """Return the columns of a row for a seed; what does not depend on seeds has the same ones for all."""
         row = self.rows[name]
+        assert draw < len(row.draws) or len(row.draws) == 1, f"{name} has no seed of this number"
         key = name, draw % len(row.draws)
         if key not in self._known:
             self._known[key] = row.measure(self.store, row.draws[key[1]], self.part)

@@ -79,7 +79,12 @@ def read_table(path: Path) -> dict[str, Any]:
         return {}
     if lacking := [key for key in TABLE if key not in found]:
         raise UserError(f"not a table's record: it has no {', '.join(lacking)}", path, ADVICE)
-    for row in found["rows"]:
+    rows = found["rows"]
+    if not (
+        isinstance(rows, list) and all(isinstance(row, dict) for row in rows) and isinstance(found["models"], dict)
+    ):
+        raise UserError("not a table's record: rows or models are not what they should be", path, ADVICE)
+    for row in rows:
         if lacking := [key for key in ROW if key not in row]:
             raise UserError(f"not a table's record: a row has no {', '.join(lacking)}", path, ADVICE)
         if unknown := [name for name in row["models"] if name not in found["models"]]:

@@ -10,7 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("jaxfit", "jaxlm", "jaxcf")  # imports of other packages are recorded by their versions
 # read as the process begins: files that are edited while it runs are not the code that it runs
-AT_START = {path: path.read_bytes() for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+AT_START = {
+    path: path.read_bytes() for package in PACKAGES for path in (ROOT / package).rglob("*.py") if path.is_file()
+}
 
 
 @cache  # a table asks for each model's about ten times

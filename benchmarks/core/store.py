@@ -141,7 +141,7 @@ class Store(ABC):
     @staticmethod
     @abstractmethod
     def digest_of_data(data: Any) -> str:
-        """Return a digest of data as they were read; empty where the identity has one, not that of their files."""
+        """Return a digest of data as they were read; empty where a model's identity already has such a digest."""
 
     @staticmethod
     @abstractmethod
@@ -216,7 +216,7 @@ class Store(ABC):
 
     @cached_property
     def as_read(self) -> str:
-        """What the code that reads the data made of them: a digest that stands for this code in the fingerprint."""
+        """The digest of the data as read, in the fingerprint in place of the source code that reads them."""
         return self.digest_of_data(self.data)
 
     def directory(self, spec: Any) -> Path:

@@ -33,7 +33,7 @@ class TextModels(Comparisons):
         return self.store.stepwise(row.draws[0][0])
 
     def seeds(self, names: Iterable[str]) -> int:
-        """Return how many seeds all neural models have."""
+        """Return the fewest seeds that one of the named neural models has; 1 where none is neural."""
         rows = [self.rows[name] for name in names]
         return min((len(row.draws) for row in rows if self.neural(row)), default=1)
 

@@ -185,6 +185,9 @@ def _ranked(args: argparse.Namespace, model: Model, asked: Queried, ratings: Rat
     if not len(result.users):
         if implicit:
             raise UserError("there is no positive to rank", args.ratings[0], "give others than those of training")
+        if not known.any():
+            what = "there is no rating to rank: none is of a user and an item that the model knows"
+            raise UserError(what, args.ratings[0], "check the ids, or leave --top out")
         if _among(found, asked.users.ratings, number).all():
             what = "there is no rating to rank: none is new to its user"
             raise UserError(what, args.ratings[0], "give others than those of training, or leave --top out")

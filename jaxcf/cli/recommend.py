@@ -90,8 +90,7 @@ def run_recommend(args: argparse.Namespace) -> None:
         who = f"{quantity(len(unknown), 'user')} whose scores are all 0"
         note(args, f"{who}: the items are in the order of their ids")
     if nothing := sum(not found for found in answers.values()):
-        has = "has" if nothing == 1 else "have"
-        note(args, f"{quantity(nothing, 'user')} {has} every item already: nothing is recommended")
+        note(args, f"nothing is left to recommend to {quantity(nothing, 'user')}")
     if args.json:
         measure = "score" if model.record.implicit else "stars"
         listed = {user: _listed(found, measure, titles) for user, found in answers.items()}

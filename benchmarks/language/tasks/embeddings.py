@@ -87,7 +87,7 @@ class VectorStore(TaskStore):
         return not isinstance(spec, TheirSpec) and super().stepwise(spec)
 
     def source(self, spec: Spec) -> str:
-        """Return the fingerprint of the source code that determines the vectors, or gensim's version and the text's."""
+        """Return the fingerprint of the code that determines the vectors, or gensim's version and the text's digest."""
         if not isinstance(spec, TheirSpec):
             return super().source(spec)
         return "missing" if missing(THEIRS) else f"{load(THEIRS).__version__}-{self.as_read[:8]}"

@@ -57,8 +57,8 @@ def parameter(array: Any) -> Tensor:
 
 def by_loss(
     loss: Callable[..., Tensor],
-    weights: Sequence[str],
-    biases: Sequence[str],
+    decayed: Sequence[str],
+    others: Sequence[str],
     params: Any,
     config: Any,
     optimizer: str,
@@ -69,12 +69,14 @@ def by_loss(
     """Return a step by a loss, and the updated parameters.
 
     Args:
-        loss: function of the weights, the biases, what is read and the next words.
-        weights, biases: names of parameters.
-        params, config: those of jaxlm.
-        optimizer, rate, decay: as in `updates`.
+        loss: function of the decayed parameters, the others, in their order here, what is read, and the next words.
+        decayed: names of parameters that decay.
+        others: names of those that do not.
+        params: those of jaxlm.
+        config: likewise.
+        optimizer: as in `updates`, as are rate and decay.
         compiled: whether to compile the loss by `torch.compile`.
     """
-    decayed, others = ([parameter(getattr(params, name)) for name in names] for names in (weights, biases))
-    moved, forward = [*decayed, *others], torch.compile(loss) if compiled else loss
-    return step_by(updates(optimizer, rate, decay, decayed, others), lambda *batch: forward(*moved, *batch)), moved
+    moved = [[parameter(getattr(params, name)) for name in names] for names in (decayed, others)]
+    forward, given = torch.compile(loss) if compiled else loss, [*moved[0], *moved[1]]
+    return step_by(updates(optimizer, rate, decay, *moved), lambda *batch: forward(*given, *batch)), given

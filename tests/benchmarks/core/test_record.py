@@ -61,6 +61,7 @@ def test_what_is_no_json_object_is_no_record(tmp_path: Path) -> None:
             '{"rows": [{"label": [], "cells": {}, "thesis": {}, "seeds": [], "models": ["lbl"]}], "models": {}}',
             "not a table's record: it does not describe the model lbl",
         ),
+        ('{"rows": null, "models": {}}', "not a table's record: rows or models are not what they should be"),
     ],
 )
 def test_a_record_with_a_missing_part_is_an_error_before_anything_is_measured(

@@ -106,7 +106,7 @@ def test_errors_are_printed_where_there_is_nothing_to_rank(folder, tmp_path, cap
     for file, said in (
         (low, "no rating to rank is of 4 stars or more ({}) - lower --relevant, or leave --top out"),
         (trained, "there is no rating to rank: none is new to its user ({}) - give others than those of training, or"),
-        (folder / "others.csv", "there is no rating to rank: none is new to its user"),
+        (folder / "others.csv", "there is no rating to rank: none is of a user and an item that the model knows"),
     ):
         argv = ["eval", folder / "bias", "--ratings", file, "--top", "3"]
         status, out, err = run(capsys, *argv)
@@ -121,12 +121,12 @@ def test_a_user_who_has_rated_everything_is_reported(folder, tmp_path, capsys):
     all_rated = ",".join(f"{item}:3" for item in items)
     status, out, err = run(capsys, "recommend", folder / "pmf", "--rated", all_rated)
     assert (status, out) == (0, "")
-    assert "1 user has every item already: nothing is recommended" in err
+    assert "nothing is left to recommend to 1 user" in err
     rows = [f"{user},{item},3" for user in "ab" for item in items]
     (tmp_path / "all.csv").write_text("\n".join(["user,item,stars", *rows, "c,50,3"]))
     _, out, err = run(capsys, "recommend", folder / "pmf", "--users", tmp_path / "all.csv", "--top", "1")
     assert len(out.splitlines()) == 1
-    assert "2 users have every item already: nothing is recommended" in err
+    assert "nothing is left to recommend to 2 users" in err
 
 
 COMMANDS = {

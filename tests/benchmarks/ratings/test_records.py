@@ -88,7 +88,7 @@ def test_every_model_is_better_than_constants(results, store, name) -> None:
                 assert_better_than_constants(rmse, stars, 0.005 if row["label"][0] == "User-bias" else 0.02)
 
 
-@pytest.mark.parametrize("name", [name for name, rows in ROWS.items() if rows == 11])
+@pytest.mark.parametrize("name", [name for name, rows in ROWS.items() if rows == 11 and name.startswith("figure")])
 def test_models_of_bins_of_users_are_better_than_constants(results, store, name) -> None:
     """Of all users, whose squared errors are those of the bins: one bin is too few ratings for that."""
     *bins, every = results[name]["rows"]

@@ -85,8 +85,10 @@ def begin_from(
         wanted, axis = list(np.shape(mine[name])), axes.get(name)
         if axis is not None:
             wanted[axis] = len(other.vocabulary)
-        # where only one of them is of words, the other may be of a tree's nodes
-        if np.shape(theirs[name]) != tuple(wanted) or their_axes.get(name) != axis:
+        if their_axes.get(name) != axis:  # such as of a tree's nodes, which may be as many
+            what = f"its {name} has an entry for each word, or that of the new model has, not both"
+            raise UserError(what, directory, "give a model with the same output layer")
+        if np.shape(theirs[name]) != tuple(wanted):
             what = f"its {name} is of shape {np.shape(theirs[name])}, not {tuple(wanted)}"
             raise UserError(what, directory, "give the options of its size")
         if axis is not None:

@@ -12,7 +12,7 @@ def locked(path: Path, option: str, wait: bool = True) -> Iterator[None]:
     """Let one process at a time make or change a file or folder; another that wants it waits.
 
     Args:
-        path: of the file or folder; the lock is beside it, with the ending ".lock".
+        path: of the file or folder; the lock is a file in the same folder, with ".lock" after the name.
         option: the option of the command that names the folder where it is.
         wait: whether to wait for another process that has the lock.
 

@@ -100,6 +100,14 @@ def test_each_word_begins_with_its_own_entries(name, tmp_path):
             np.testing.assert_array_equal(value, expected, err_msg=f"{parameter} of {word}")
 
 
+def test_entries_of_words_are_not_taken_for_as_many_nodes_of_a_tree(tmp_path, capsys):
+    texts = [write_text(tmp_path / f"{seed}.txt", seed) for seed in (1, 2)]
+    _train("lbl", texts[0], tmp_path / "words", "--vocab-size", "30")
+    argv = ["train", "lbl", "--train", texts[1], *SMALL, "--objective", "tree", "--vocab-size", "31"]
+    assert main([*argv, "--init", str(tmp_path / "words"), "--out", str(tmp_path / "nodes")]) == 2
+    assert "its b has an entry for each word, or that of the new model has, not both" in capsys.readouterr().err
+
+
 def _train(name, text, out, *options):
     # as many hidden units as words, so that these axes could be taken for one another
     size = {"nplm": ["--num-hidden", "8"], "docnade-lm": ["--num-hidden", "30"]}.get(name, [])

@@ -41,11 +41,11 @@ def begin_from(
     structure: Any,
     vocabulary: Vocabulary,
     counts: np.ndarray,
-) -> tuple[Any, int]:
+) -> tuple[Any, int, list[str]]:
     """Return initial parameters, taken from the model in a folder where it has parameters of the same names.
 
     Words are matched by name; those that the other model lacks keep their values in `params`. Also returns the number
-    of words that it knows.
+    of words that it knows, and the names of the parameters that are taken.
 
     Args:
         directory: the folder of a trained model.
@@ -58,7 +58,7 @@ def begin_from(
 
     Raises:
         UserError: the folder has no such model, or one of another structure, of other classes or of another size, or
-            one that knows none of the words.
+            one without vectors of words of the same name, or one that knows none of the words.
     """
     import jax  # here, as the command line needs `fingerprint` before it needs JAX
     import jax.numpy as jnp
@@ -77,7 +77,10 @@ def begin_from(
     if ends and of_other and not (same_words and ends == of_other):
         do = "train on that text, with the same classes, or by another --objective"
         raise UserError("its words are in other classes", directory, do)
-    axes, their_axes = ({}, {}) if same_words else (word_axes(record, overrides, counts), _axes_of(other))
+    axes, their_axes = word_axes(record, overrides, counts), _axes_of(other)
+    if not any(name in axes and np.ndim(mine[name]) > 1 for name in shared):
+        what = f"{other.name} and {record.name} have only {', '.join(shared)} in common, no vectors of words"
+        raise UserError(what, directory, "give a model whose vectors of words have the same name")
     ids = np.array([other.vocabulary.ids.get(word, -1) for word in vocabulary.words])
     if all(word in (EOS, UNK) or id < 0 for word, id in zip(vocabulary.words, ids, strict=True)):
         raise UserError("it knows none of the words", directory, "give a model of a similar text")
@@ -91,11 +94,11 @@ def begin_from(
         if np.shape(theirs[name]) != tuple(wanted):
             what = f"its {name} is of shape {np.shape(theirs[name])}, not {tuple(wanted)}"
             raise UserError(what, directory, "give the options of its size")
-        if axis is not None:
+        if axis is not None and not same_words:
             theirs[name] = _by_word(theirs[name], mine[name], ids, axis)
     leaves, tree = jax.tree.flatten(params)
     begun = [jnp.asarray(theirs.get(name, x), x.dtype) for name, x in zip(mine, leaves, strict=True)]
-    return jax.tree.unflatten(tree, begun), int(np.sum(ids >= 0))
+    return jax.tree.unflatten(tree, begun), int(np.sum(ids >= 0)), shared
 
 
 def word_axes(record: LanguageModel, overrides: Mapping[str, Any], counts: np.ndarray) -> dict[str, int]:

@@ -156,10 +156,11 @@ class _Training:
         with on_host(run.row_shards > 1):
             params = init()
             if self.initial is not None:
-                params, known_words = begin_from(
+                params, known_words, taken = begin_from(
                     self.initial, params, record, self.overrides, structure, vocabulary, self.counts
                 )
-                self.say(run, f"{known_words:,} of {len(vocabulary):,} words begin as in {self.initial}")
+                has = f"which knows {known_words:,} of {len(vocabulary):,} words"
+                self.say(run, f"{', '.join(taken)} begin as in {self.initial}, {has}")
 
         def write() -> None:
             write_vocabulary(directory, vocabulary)

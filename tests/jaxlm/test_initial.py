@@ -12,6 +12,9 @@ from jaxlm.cli.main import main
 from jaxlm.data import user_text
 from jaxlm.data.documents.reading import from_files as of_files
 from jaxlm.initial import begin_from
+from jaxlm.trees import file as tree_file
+from jaxlm.trees.build import build
+from jaxlm.trees.paths import Tree
 from small_models import SMALL, write_text
 
 FRBM = [*SMALL, "--num-hidden", "8"]
@@ -86,7 +89,7 @@ def test_each_word_begins_with_its_own_entries(name, tmp_path):
     overrides = {**record.recipes["tuned"][1], **sizes}
     config = record.configure(len(words), None, overrides, counts)
     plain = record.fitting.init(jax.random.key(1), config, counts)
-    after, number = begin_from(tmp_path / "before", plain, record, overrides, None, words, counts)
+    after, number, _ = begin_from(tmp_path / "before", plain, record, overrides, None, words, counts)
     assert before.vocabulary.words != words.words[:30]
     assert len(before.vocabulary) == 30
     assert number == sum(word in before for word in words.words) < len(words)
@@ -106,6 +109,30 @@ def test_entries_of_words_are_not_taken_for_as_many_nodes_of_a_tree(tmp_path, ca
     argv = ["train", "lbl", "--train", texts[1], *SMALL, "--objective", "tree", "--vocab-size", "31"]
     assert main([*argv, "--init", str(tmp_path / "words"), "--out", str(tmp_path / "nodes")]) == 2
     assert "its b has an entry for each word, or that of the new model has, not both" in capsys.readouterr().err
+
+
+def test_nodes_of_a_tree_are_not_taken_for_as_many_words_of_the_same_text(tmp_path, capsys):
+    text = write_text(tmp_path / "text.txt", seed=1)
+    number = len(_train("lbl", text, tmp_path / "words").vocabulary)
+    children = build("random", jax.random.key(0), num_words=number).children.copy()
+    node, side = np.argwhere(children < 0)[0]
+    word, children[node, side] = children[node, side], len(children)
+    children = np.append(children, [[word, ~((~word + 1) % number)]], axis=0)  # the next word has a second code
+    tree_file.save(Tree(children.astype(np.int32), number), tmp_path / "tree.npz")
+    assert len(children) == number
+    _train("hlbl", text, tmp_path / "nodes", "--tree", str(tmp_path / "tree.npz"))
+    argv = ["train", "lbl", "--train", text, *SMALL, "--diagonal", "--init", str(tmp_path / "nodes")]
+    assert main([*argv, "--out", str(tmp_path / "m")]) == 2
+    assert "its b has an entry for each word, or that of the new model has, not both" in capsys.readouterr().err
+
+
+def test_models_that_share_no_vectors_of_words_are_refused(tmp_path, capsys):
+    text = write_text(tmp_path / "text.txt", seed=1)
+    _train("glove", text, tmp_path / "glove")
+    argv = ["train", "nplm", "--train", text, "--init", str(tmp_path / "glove"), "--out", str(tmp_path / "m")]
+    assert main([*argv, *SMALL]) == 2
+    assert "glove and nplm have only b in common, no vectors of words" in capsys.readouterr().err
+    assert not (tmp_path / "m" / "config.json").exists()
 
 
 def _train(name, text, out, *options):

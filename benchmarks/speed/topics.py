@@ -32,7 +32,7 @@ from jaxlm.models import lda
 
 CASES = ("docnade",)
 OURS, TITLE = "jaxlm", "training to the perplexity of LDA"
-TOPICS, PASSES, ROUNDS = 50, (1, 2, 5), 5  # topics, or hidden units
+TOPICS, PASSES, ROUNDS = 50, (1, 2, 5, 10, 20), 5  # topics, or hidden units
 MARGIN = 1.01  # times the lowest perplexity of LDA
 MOST = 1000  # documents, at most, that a perplexity is of
 

@@ -140,6 +140,8 @@ class Trainer:
         runs = {entries: self.compiled_run(entries) for _, _, entries in epoch.stretches}
         order, fixed = self.epochs.orders(self.progress.epoch, epoch), self.fixed()
         blocks = self.host_data
+        if blocks is not None:
+            blocks.forget()  # those of an epoch that a resumed training found finished
 
         def take(stretch: Stretch, begin: int, end: int) -> None:
             given = (self.data, order(stretch)) if blocks is None else (blocks.block(stretch, order), self.no_order)

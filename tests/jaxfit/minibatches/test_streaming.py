@@ -1,5 +1,6 @@
 """Data in the host's memory: devices receive the minibatches that they would have gathered themselves."""
 
+import signal
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -159,8 +160,13 @@ def test_minibatches_of_unequal_size_come_in_blocks_of_their_own(devices: int, m
         assert len({stretch.capacity for stretch in gathered}) > 1
 
 
-def test_killed_in_the_middle_and_resumed_from_a_device_it_is_the_same(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("step", "stream"),
+    [(11, False), (11, True), (14, True)],
+    ids=["from the host to a device", "the second step of those on the device", "the last step of an epoch"],
+)
+def test_stopped_and_resumed_training_is_the_same(
+    step: int, stream: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = train().params
     monkeypatch.setattr(streaming, "BLOCK_BYTES", OF_TWO_STEPS)
@@ -169,15 +175,15 @@ def test_killed_in_the_middle_and_resumed_from_a_device_it_is_the_same(
 
     def interrupt(trainer: Trainer, directory: Any) -> None:
         steps.append(trainer.progress.at)
-        if len(steps) == 11:  # the fourth step of the second epoch: the second of those on the device
-            raise KeyboardInterrupt
+        if len(steps) == step:  # of seven in an epoch
+            signal.raise_signal(signal.SIGINT)
         check(trainer, directory)
 
     with monkeypatch.context() as patch:
         patch.setattr(fit, "_check_finite", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            train(directory=tmp_path, checkpoint_minutes=0, stream=True)
-    for one, other in zip(expected, train(directory=tmp_path, resume=True).params, strict=True):
+            train(directory=tmp_path, stream=True)
+    for one, other in zip(expected, train(directory=tmp_path, resume=True, stream=stream).params, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

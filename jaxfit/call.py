@@ -208,7 +208,10 @@ def _similar(name: str, options: Collection[str]) -> str:
 
 def _shown(kind: Any) -> str:
     """Return what a type is called in a message."""
-    for known, shown in {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}.items():
-        if known in (kind, *get_args(kind)):
-            return shown
-    return "numbers by name" if get_origin(kind) in (dict, Mapping) else "several numbers"
+    if get_origin(kind) in (dict, Mapping):
+        return "a number, or a dict of numbers by parameter, '*' for all others"
+    shown = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
+    part = next((part for part in shown if part in (kind, *get_args(kind))), None)
+    if get_origin(kind) is tuple or part is None:
+        return f"a tuple of {'whole numbers' if part is int else 'numbers'}"
+    return shown[part]

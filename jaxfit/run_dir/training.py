@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxfit.checks import check, check_size, check_validation
@@ -126,7 +127,8 @@ def train(
         if stop := processes.highest(received()):
             raise Interrupted(stop)
         seconds = {"compile": fitted.compile_seconds, "train": fitted.train_seconds}
-        return Trained(model(fitted.params, info), fitted, seconds, fitted.stopped)
+        params = jax.tree.map(jnp.asarray, fitted.params)  # tables that were split are NumPy's
+        return Trained(model(params, info), fitted, seconds, fitted.stopped)
 
 
 def _tidy(directory: Path, info: dict[str, Any], fixed: str | None) -> None:

@@ -45,7 +45,6 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
         if file is not None:
             raise UserError("it is a file, not a folder", file, "choose another folder") from error
         raise UserError(what, directory, "choose another folder") from error
-    _held[place] = descriptor
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -54,13 +53,16 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
             raise UserError(f"another process is {doing}", directory, advice) from None
         except OSError:  # a file system without locks
             pass
-        yield
+        _held[place] = descriptor
+        try:
+            yield
+        finally:
+            del _held[place]
+            if not there:
+                with suppress(OSError):
+                    directory.rmdir()  # while it is locked: afterwards it may be another training's
     finally:
-        del _held[place]
         os.close(descriptor)
-        if not there:
-            with suppress(OSError):
-                directory.rmdir()
 
 
 def require_there(path: Path) -> None:

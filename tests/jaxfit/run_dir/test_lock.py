@@ -1,5 +1,7 @@
 """One training at a time in a folder."""
 
+import fcntl
+import os
 import subprocess
 import sys
 
@@ -27,6 +29,22 @@ def test_a_folder_is_locked_until_its_training_ends_however_it_ends(tmp_path):
     with locked(folder), locked(tmp_path / "nothing"):
         pass
     assert [path.name for path in tmp_path.rglob("*")] == ["model", "something"]
+
+
+def test_a_training_that_is_refused_leaves_the_folder_to_the_other(tmp_path, monkeypatch):
+    """Both made it at the same moment, and the other one was the first to lock it."""
+    folder, lock, others = tmp_path / "model", fcntl.flock, []
+
+    def second(descriptor, operation):
+        others.append(os.open(folder, os.O_RDONLY))
+        lock(others[0], operation)
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", second)
+    with pytest.raises(UserError, match="another process is training there"), locked(folder):
+        pass
+    assert folder.is_dir()
+    os.close(*others)
 
 
 def test_links_in_a_circle_are_one_line(tmp_path):

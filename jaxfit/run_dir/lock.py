@@ -1,37 +1,40 @@
 """One training at a time in a folder."""
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jaxfit.errors import UserError
 
-_held: dict[Path, int] = {}  # folders, without links in their names, and their descriptors
+_held: dict[Path, tuple[int, int]] = {}  # of folders, without links in their names: descriptors and threads
 
 
 @contextmanager
 def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
-    """Lock a folder against trainings by other processes; it is made if need be, and removed if it stays empty.
+    """Lock a folder against other trainings; it is made if need be, and removed if it stays empty.
 
     The lock is on the folder itself: no file is left behind, and the system releases it when this process ends,
-    however it ends. Within one process a folder may be locked several times over. A file system without locks
-    prevents nothing.
+    however it ends. One thread may lock a folder several times over. A file system without locks prevents nothing
+    but another thread.
 
     Args:
         directory: the folder.
-        doing: what another process does that has locked it, for the message.
+        doing: what another process or thread does that has locked it, for the message.
 
     Returns:
         A context manager, in which the folder is locked.
 
     Raises:
-        UserError: Another process has locked the folder.
+        UserError: Another process or thread has locked the folder.
     """
     place = Path(os.path.realpath(directory))  # unlike `resolve`, also of links in a circle
-    if os.name != "posix" or place in _held:
+    if os.name != "posix" or _held.get(place, (0, 0))[1] == threading.get_ident():
         yield
         return
+    if place in _held:
+        raise _taken("thread", doing, directory)
     import fcntl
 
     there = directory.is_dir()
@@ -49,11 +52,10 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            advice = "wait for it, or choose another folder"
-            raise UserError(f"another process is {doing}", directory, advice) from None
+            raise _taken("process", doing, directory) from None
         except OSError:  # a file system without locks
             pass
-        _held[place] = descriptor
+        _held[place] = descriptor, threading.get_ident()
         try:
             yield
         finally:
@@ -65,6 +67,10 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
         os.close(descriptor)
 
 
+def _taken(other: str, doing: str, directory: Path) -> UserError:
+    return UserError(f"another {other} is {doing}", directory, "wait for it, or choose another folder")
+
+
 def require_there(path: Path) -> None:
     """Raise a UserError for a path in a folder that this process locked and that has since been removed or renamed.
 
@@ -72,7 +78,7 @@ def require_there(path: Path) -> None:
         path: a file or folder that is to be written.
     """
     folder = Path(os.path.realpath(path.parent)) if _held else path
-    for place, descriptor in _held.items():
+    for place, (descriptor, _) in tuple(_held.items()):  # to which another thread may add
         if folder.is_relative_to(place) and not _is_at(descriptor, place):
             do = "if it was renamed, give --resume and its new name; else begin anew"
             raise UserError("the folder was removed or renamed during the training", place, do)

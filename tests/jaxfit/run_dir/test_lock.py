@@ -1,9 +1,9 @@
 """One training at a time in a folder."""
 
-import fcntl
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -33,6 +33,7 @@ def test_a_folder_is_locked_until_its_training_ends_however_it_ends(tmp_path):
 
 def test_a_training_that_is_refused_leaves_the_folder_to_the_other(tmp_path, monkeypatch):
     """Both made it at the same moment, and the other one was the first to lock it."""
+    fcntl = pytest.importorskip("fcntl")
     folder, lock, others = tmp_path / "model", fcntl.flock, []
 
     def second(descriptor, operation):
@@ -45,6 +46,19 @@ def test_a_training_that_is_refused_leaves_the_folder_to_the_other(tmp_path, mon
         pass
     assert folder.is_dir()
     os.close(*others)
+
+
+def test_a_folder_is_locked_against_other_threads(tmp_path):
+    def train():
+        with locked(tmp_path):
+            pass
+
+    with ThreadPoolExecutor(1) as other:
+        with locked(tmp_path), locked(tmp_path):
+            with pytest.raises(UserError, match="another thread is training there"):
+                other.submit(train).result()
+            require_there(tmp_path / "file")
+        other.submit(train).result()
 
 
 def test_links_in_a_circle_are_one_line(tmp_path):

@@ -132,6 +132,18 @@ def test_only_what_can_go_on_is_resumed(tmp_path):
     assert choose(out, resume=True) == out
 
 
+def test_a_replacement_that_was_killed_before_it_saved_anything_begins_anew(tmp_path):
+    out, new = model(tmp_path / "lbl"), model(tmp_path / ".lbl.next", finished=False)
+    assert choose(out, resume=True) == out
+    assert choose(out, overwrite=True, resume=True) == new
+    assert not new.exists()
+    saved(new)
+    assert choose(out, overwrite=True, resume=True) == new
+    assert new.exists()
+    replacement.put(new, out)
+    assert choose(out, overwrite=True, resume=True) == out
+
+
 def test_a_stop_while_the_old_model_is_removed_does_not_bring_it_back(tmp_path, monkeypatch):
     out, new = model(tmp_path / "lbl"), saved(tmp_path / ".lbl.next")
     (out / "parameters").mkdir()

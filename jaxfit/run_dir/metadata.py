@@ -26,7 +26,8 @@ def read_info(directory: Path) -> dict[str, Any]:
     """Return what `config.json` of a model's folder holds.
 
     Raises:
-        UserError: There is none, it cannot be read or is malformed, or it is of another format.
+        NoModel: There is none, or only the model of a first stage.
+        UserError: It cannot be read or is malformed, or it is of another format.
     """
     recover(directory / PARAMETERS)
     try:
@@ -34,6 +35,8 @@ def read_info(directory: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         if (directory / manifest.NAME).exists() or has_saved(directory):
             raise UserError(f"the model is damaged: {CONFIG} is missing", directory, REPAIR) from None
+        if any(map(has_saved, stages(directory)[1:])):
+            raise unfinished_training(directory, False, asked=False) from None
         what = "no model here" if directory.exists() else "no model here: the path does not exist"
         raise NoModel(what, directory, "name a folder that `train` wrote") from None
     except OSError as error:
@@ -49,6 +52,14 @@ def read_info(directory: Path) -> dict[str, Any]:
     require_types({"recipe": recipe}, {"recipe": dict}, directory)
     require_types(recipe, {name: kind for name, kind in get_type_hints(Recipe).items() if name in recipe}, directory)
     return info
+
+
+def stages(directory: Path) -> list[Path]:
+    """List a model's folder and, each within the one before, those of the models that its structure is built from."""
+    found = [directory]
+    while (first := found[-1] / FIRST_STAGE).is_dir():
+        found.append(first)
+    return found
 
 
 def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:

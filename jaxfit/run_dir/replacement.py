@@ -9,12 +9,12 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from jaxfit.devices import distributed as processes
-from jaxfit.errors import UserError
+from jaxfit.errors import NoModel, UserError
 from jaxfit.run_dir import atomic, manifest, metadata
 from jaxfit.run_dir.lock import locked
 
@@ -52,8 +52,9 @@ def folder(
                 return
             try:
                 yield out
-                if metadata.read_info(out).get("finished", True):
-                    put(out, directory)
+                with suppress(NoModel):  # time ran out in a first stage
+                    if metadata.read_info(out).get("finished", True):
+                        put(out, directory)
             finally:
                 drop_unsaved(out)
 
@@ -120,27 +121,23 @@ def _beside(directory: Path, kind: str) -> Path:
     return place.with_name(f".{place.name}.{kind}")
 
 
-def _stages(directory: Path) -> tuple[Path, Path]:
-    return directory, directory / metadata.FIRST_STAGE
-
-
 def goes_on(work: Path, place: Path) -> bool:
     """Return whether a training in the folder `work`, for the folder `place`, has left anything to be resumed."""
     return _has_saved(work) or (work == place and _has_model(work))
 
 
 def _has_saved(directory: Path) -> bool:
-    return any(map(metadata.has_saved, _stages(directory)))
+    return any(map(metadata.has_saved, metadata.stages(directory)))
 
 
 def _has_model(directory: Path) -> bool:
     """Return whether a folder has a model, which may be damaged, or the first stage of one."""
-    return any(map(metadata.has_model, _stages(directory)))
+    return any(map(metadata.has_model, metadata.stages(directory)))
 
 
 def _infos(directory: Path) -> list[dict[str, Any]]:
     """Read `config.json` of a model and of the first stage of its training, where they are readable."""
-    return [info for stage in _stages(directory) if (info := metadata.readable_info(stage)) is not None]
+    return [info for stage in metadata.stages(directory) if (info := metadata.readable_info(stage)) is not None]
 
 
 def _diverged(directory: Path) -> bool:
@@ -149,9 +146,10 @@ def _diverged(directory: Path) -> bool:
 
 def _require_own(directory: Path, files: Collection[str]) -> None:
     """Raise a UserError where a folder holds anything but what a training writes."""
-    for path in sorted(path for stage in _stages(directory) if stage.is_dir() for path in stage.iterdir()):
+    stages = metadata.stages(directory)
+    for path in sorted(path for stage in stages for path in stage.iterdir()):
         if path.name in _OWN or path.name in files or _WRITTEN.fullmatch(path.name):
             continue
-        if path != directory / metadata.FIRST_STAGE:
+        if path not in stages:
             what = "it is no part of the model that is to be replaced"
             raise UserError(what, path, "move it, or choose another --out")

@@ -64,11 +64,16 @@ def test_time_that_runs_out_in_the_first_stage_leaves_no_model(place, corpus, tm
     assert "not trained yet" in said
     assert "--resume" in said
     assert "perplexity" not in said
+    assert main(["eval", str(tmp_path / "cli"), "--text", str(place / "test.txt")]) == 2
+    assert "training has not finished" in capsys.readouterr().err
     assert main([*command, "--max-minutes", "0", "--resume", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["stopped"] == "max-minutes"
     assert not {"valid", "test"} & set(result)
     assert main([*command, "--resume"]) == 0
+    assert jaxlm.load(tmp_path / "cli").structure is not None
+    assert main([*command, "--overwrite", "--max-minutes", "0"]) == 0
+    assert "--resume" in capsys.readouterr().out
     assert jaxlm.load(tmp_path / "cli").structure is not None
 
 

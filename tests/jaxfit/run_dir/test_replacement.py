@@ -84,6 +84,7 @@ def test_only_a_model_is_replaced(tmp_path, monkeypatch):
     (out / "README.md").touch()
     (out / "checkpoint-00000001").mkdir()
     model(out / "bootstrap")
+    model(out / "bootstrap" / "bootstrap")
     assert checkpoint.every(out)
     assert choose(out, overwrite=True) != out
     (out / "tree.npz").touch()
@@ -126,7 +127,9 @@ def test_only_what_can_go_on_is_resumed(tmp_path):
     assert choose(out, resume=True) == out
     model(new / "bootstrap", finished=False)
     assert choose(out, resume=True) == out
-    (new / "bootstrap" / "checkpoint-00000001").mkdir()
+    saved(new / "bootstrap" / "bootstrap")
+    assert choose(out, resume=True) == new
+    replacement.drop_unsaved(new)
     assert choose(out, resume=True) == new
     write_info(new / "bootstrap", {"format": FORMAT, "model": "lbl", "finished": False, "diverged": "the loss"}, FILES)
     assert choose(out, resume=True) == out

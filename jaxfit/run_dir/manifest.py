@@ -25,7 +25,8 @@ from jaxfit.run_dir import json_text
 
 FORMAT = 1
 NAME = "manifest.json"
-REPAIR = "give its training command again, with --resume or --overwrite"  # advice on a damaged model
+# advice on a damaged model
+REPAIR = "give its training command again, with --overwrite (or --resume, where it has that option)"
 CARD, SCORES = "README.md", "scores.json"
 JOURNAL, TIMES = "journal.jsonl", "timing.jsonl"
 MAX_REMEMBERED = 10_000  # states of models' files that were found whole

@@ -52,7 +52,7 @@ def replacing(path: Path) -> Iterator[Path]:
         require_there(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         recover(path)
-        _remove_leftovers(path)
+        remove_leftovers(path.parent, glob.escape(path.name))
         descriptor = _lock(lock, create=True)
         yield new
         for made in sorted([new, *new.rglob("*")], reverse=True):  # what is in a folder before the folder
@@ -180,19 +180,25 @@ def _abandoned(lock: Path) -> bool:
     return True
 
 
-def _remove_leftovers(path: Path) -> None:
-    """Remove what killed writers of `path` left, their locks last."""
-    name, done = glob.escape(path.name), set()
+def remove_leftovers(folder: Path, name: str) -> None:
+    """Remove what killed writers left in a folder, their locks last.
+
+    Args:
+        folder: where they wrote.
+        name: a pattern, as of `glob`, of the names of what they wrote.
+    """
+    done = set()
     for kind in (NEW, OLD, ".part-"):  # the last as earlier versions named it
-        for leftover in path.parent.glob(f".{name}{kind}*"):
+        for leftover in folder.glob(f".{name}{kind}*"):
             lock = leftover.with_name(leftover.name.replace(OLD, NEW) + LOCK)
             if not leftover.name.endswith(LOCK) and (_abandoned(lock) or _age(leftover) > ABANDONED_SECONDS):
                 _remove(leftover)
                 done.add(lock)
-    for lock in path.parent.glob(f".{name}{NEW}*{LOCK}"):
+    for lock in folder.glob(f".{name}{NEW}*{LOCK}"):
         # without what it guards it may have been made this moment, and be locked the next
         if _abandoned(lock) and (lock in done or _age(lock) > SWAP_SECONDS):
-            lock.unlink(missing_ok=True)
+            with suppress(OSError):  # of a folder that may only be read
+                lock.unlink(missing_ok=True)
 
 
 def _age(path: Path) -> float:

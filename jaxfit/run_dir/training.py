@@ -25,6 +25,7 @@ from jaxfit.process import signals
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, metadata
+from jaxfit.run_dir.atomic import remove_leftovers
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
 from jaxfit.run_dir.run import AnyModel, Run, Trained
@@ -132,6 +133,10 @@ def train(
 
 
 def _tidy(directory: Path, info: dict[str, Any], fixed: str | None) -> None:
-    """Remove the checkpoints of a finished training that no more epochs can follow, and all but one of another."""
+    """Remove the checkpoints of a finished training that no more epochs can follow, and all but one of another.
+
+    What a kill left of one that was being written goes, too: none may have been written since.
+    """
     ended_early = info["epochs"] < info["recipe"]["epochs"]
     (metadata.drop_checkpoints if fixed or ended_early else metadata.drop_old_checkpoints)(directory)
+    remove_leftovers(directory, "checkpoint-*")

@@ -207,6 +207,16 @@ def test_more_epochs_need_a_checkpoint(train, tmp_path):
     assert "no checkpoint is left from which a training of 1 epochs could go on" in err
 
 
+def test_what_a_kill_left_of_a_checkpoint_is_removed(train, tmp_path):
+    assert train("--epochs", 1, *CONSTANT)[0] == 0
+    before = sorted((tmp_path / "model").iterdir())
+    for kind in ("new", "old"):
+        (tmp_path / "model" / f".checkpoint-00000030.{kind}-88d8172e9cb3").mkdir()
+        (tmp_path / "model" / ".checkpoint-00000030.new-88d8172e9cb3.lock").touch()
+        assert train("--epochs", 1, *CONSTANT, "--resume")[0] == 0
+        assert sorted((tmp_path / "model").iterdir()) == before
+
+
 def test_a_schedule_of_steps_does_not_go_on_for_more_epochs(train):
     options = "--cd-steps", "1,2", *CONSTANT
     assert train("--epochs", 1, *options, model="rbm")[0] == 0

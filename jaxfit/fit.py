@@ -49,6 +49,7 @@ class Fitted(NamedTuple):
         epochs: that were trained, from the first step on.
         stopped: "done" or "max-minutes".
         compile_seconds, train_seconds, events: of this run, without validation; events as `Program.events` counts.
+        changed_journal: as `Journal.changed`.
     """
 
     params: Any
@@ -59,6 +60,7 @@ class Fitted(NamedTuple):
     compile_seconds: float
     train_seconds: float
     events: int
+    changed_journal: dict[str, Any] | None = None
 
 
 @full_precision()
@@ -136,8 +138,8 @@ def fit(
     log = journal.Journal(directory) if directory else None
     if directory and log:
         directory.mkdir(parents=True, exist_ok=True)
-        _resume(trainer, directory, known, resume)
-        log.cut(trainer.progress.journal)
+        listed = _resume(trainer, directory, known, resume)
+        log.go_on(trainer.progress.journal, listed)
     bar = journal.Bar(title, unit, recipe.epochs, show and processes.leads())
     began = saved = time.monotonic()
     saving = 0.5  # seconds for the last checkpoint; before the first, what a small one takes
@@ -146,8 +148,6 @@ def fit(
     train_seconds, events, stopped = 0.0, 0, "done"
     chunk = 1  # steps
     history = log.lines() if log else []
-    if log and log.size() < trainer.progress.journal:
-        warnings.warn(f"{log.path} has lost epochs before the checkpoint: it lists those that follow", stacklevel=2)
 
     def save() -> None:
         nonlocal saved, saving
@@ -155,7 +155,8 @@ def fit(
             before = time.monotonic()
             trainer.progress = trainer.progress._replace(journal=log.size())
             progress = trainer.progress._asdict()
-            checkpoint.save(directory, trainer.arrays(), {"progress": progress, "identity": known})
+            stored = {"progress": progress, "identity": known, "journal": log.listed()}
+            checkpoint.save(directory, trainer.arrays(), stored)
             saved = time.monotonic()
             saving = saved - before
 
@@ -235,8 +236,10 @@ def fit(
             if stop := processes.highest(received()):
                 raise Interrupted(stop)
         best = trainer.best if trainer.progress.best_epoch >= 0 else trainer.whole(state.current(trainer.state))
-    times = trainer.compile_seconds, train_seconds
-    return Fitted(best, trainer.progress.best, history, trainer.progress.epoch, stopped, *times, events)
+    return Fitted(
+        best, trainer.progress.best, history, trainer.progress.epoch, stopped, trainer.compile_seconds, train_seconds,
+        events, log.changed if log else None,
+    )  # fmt: skip
 
 
 def _end_epoch(
@@ -308,8 +311,8 @@ def _stop(what: str, directory: Path | None) -> NoReturn:
     raise Diverged(f"{what}; {last}", "training", "begin anew with a lower --rate")
 
 
-def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:
-    """Restore a training from the newest intact checkpoint, which process 0 has saved."""
+def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> dict[str, Any] | None:
+    """Restore a training from the newest intact checkpoint, which process 0 has saved; return its `Journal.listed`."""
     processes.share(directory)
     if checkpoint.every(directory) and not resume:
         advice = "add --resume to go on with it, or choose another --out"
@@ -318,7 +321,7 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
     if found is None:
         if checkpoint.every(directory):
             warnings.warn(f"no checkpoint in {directory} is whole: training begins anew", stacklevel=2)
-        return
+        return None
     stored = checkpoint.state(found)
     best = stored["progress"]["best"]
     progress = Progress(**{**stored["progress"], "best": float("inf") if best is None else best})
@@ -328,3 +331,4 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
     trainer.restore(checkpoint.arrays(found, trainer.like()))
     trainer.progress = go_on(progress, trainer.recipe)
     checkpoint.drop_after(found)
+    return stored.get("journal")

@@ -19,10 +19,17 @@ from jaxfit.run_dir.lock import require_there
 
 
 class Journal:
-    """JSON lines in a folder; `cut` removes what was written after a checkpoint."""
+    """JSON lines in a folder; `cut` removes what was written after a checkpoint.
+
+    Attributes:
+        path: of the metrics.
+        timing: path of the times.
+        changed: the size and sha256 of the metrics' beginning, where that has been changed since; else None.
+    """
 
     def __init__(self, directory: Path):
         self.path, self.timing = directory / manifest.JOURNAL, directory / manifest.TIMES
+        self.changed: dict[str, Any] | None = None
 
     def write(self, **metrics: Any) -> None:
         """Add one line of metrics."""
@@ -41,6 +48,26 @@ class Journal:
         _cut(self.path, size)
         _cut(self.timing)
 
+    def go_on(self, size: int, listed: dict[str, Any] | None) -> None:
+        """Remove what was written after a checkpoint; warn where what was written before has been changed or lost.
+
+        Args:
+            size: in bytes, at the checkpoint.
+            listed: what `listed` was there; None where there is no checkpoint, or one of an earlier version.
+        """
+        self.cut(size)
+        if listed not in (None, self.listed()):
+            self.changed = listed
+        if self.size() < size:
+            lost = "has lost epochs before the checkpoint: it lists those that follow"
+            warnings.warn(f"{self.path} {lost}", stacklevel=2)
+        elif self.changed is not None:
+            warnings.warn(f"{self.path}: {manifest.JOURNAL_DAMAGE}", stacklevel=2)
+
+    def listed(self) -> dict[str, Any] | None:
+        """Return the size and sha256 of the metrics for a checkpoint: those before they were changed, if they were."""
+        return self.changed or manifest.of_journal(self.path.parent)
+
     def lines(self) -> list[dict[str, Any]]:
         """Return all lines of metrics; warns of those that `write` has not written, which are left out."""
         return _lines(self.path)
@@ -52,7 +79,7 @@ class Journal:
         """
         problem = manifest.journal_damage(self.path.parent)
         if problem is not None:
-            warnings.warn(f"{self.path}: {problem}: what is shown of the epochs may be wrong", stacklevel=2)
+            warnings.warn(f"{self.path}: {problem}", stacklevel=2)
         types = {"epoch": int, "valid": float}
         return [line for line in self.lines() if all(type(line.get(name)) is kind for name, kind in types.items())]
 

@@ -29,6 +29,7 @@ NAME = "manifest.json"
 REPAIR = "give its training command again, with --overwrite (or --resume, where it has that option)"
 CARD, SCORES = "README.md", "scores.json"
 JOURNAL, TIMES = "journal.jsonl", "timing.jsonl"
+JOURNAL_DAMAGE = "it is missing or changed: what is shown of the epochs may be wrong"
 MAX_REMEMBERED = 10_000  # states of models' files that were found whole
 SETTLED_NS = 2_000_000_000  # age of the newest change: until then another one might have the same time
 _MALFORMED = (OSError, ValueError, TypeError, KeyError, AttributeError)
@@ -39,20 +40,28 @@ def write(directory: Path) -> None:
     json_text.write(directory / NAME, _manifest(directory, _all(directory)))
 
 
-def of_model(directory: Path, files: Collection[str], folders: Iterable[str]) -> dict[str, Any]:
+def of_model(
+    directory: Path, files: Collection[str], folders: Iterable[str], journal: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the manifest of a model's folder.
 
     Args:
         directory: the folder.
         files: names of the model's files; those that are there are listed.
         folders: those below it that have a manifest and belong to the model.
+        journal: what is listed of the journal, where that is not as it is now: it has been changed.
     """
     own = [directory / name for name in files]
     own += [directory / name / NAME for name in folders]
     listed = _manifest(directory, filter(Path.is_file, own))
-    if (directory / JOURNAL).is_file():
-        listed["journal"] = {"size": (directory / JOURNAL).stat().st_size, "sha256": _sha256(directory / JOURNAL)}
-    return listed
+    journal = journal or of_journal(directory)
+    return listed if journal is None else listed | {"journal": journal}
+
+
+def of_journal(directory: Path) -> dict[str, Any] | None:
+    """Return the size and sha256 of a model's journal, as manifests and checkpoints list them; None without one."""
+    path = directory / JOURNAL
+    return {"size": path.stat().st_size, "sha256": _sha256(path)} if path.is_file() else None
 
 
 def damage(directory: Path) -> str | None:
@@ -116,7 +125,7 @@ def journal_damage(directory: Path) -> str | None:
             return None
     except _MALFORMED:
         pass
-    return "it is missing or changed"
+    return JOURNAL_DAMAGE
 
 
 def file_is_whole(directory: Path, name: str) -> bool:

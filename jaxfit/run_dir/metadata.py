@@ -109,27 +109,30 @@ def require_types(
             raise UserError(what, directory / CONFIG, REPAIR)
 
 
-def write_info(directory: Path, info: dict[str, Any], files: Collection[str]) -> None:
+def write_info(
+    directory: Path, info: dict[str, Any], files: Collection[str], journal: dict[str, Any] | None = None
+) -> None:
     """Write `config.json`, and then the manifest: all else that the model has must be there.
 
     Args:
         directory: the model's folder.
         info: what `config.json` is to hold.
         files: names of the files that the models of the package write in addition to those of the engine.
+        journal: as for `manifest.of_model`.
     """
     begin_changes(directory)
     with replacing(directory / CONFIG) as aside:
         json_text.write(aside, info)
-    write_manifest(directory, files)
+    write_manifest(directory, files, journal)
 
 
-def write_manifest(directory: Path, files: Collection[str]) -> None:
+def write_manifest(directory: Path, files: Collection[str], journal: dict[str, Any] | None = None) -> None:
     """Write the manifest of a model's folder.
 
     Args:
-        files: as for `write_info`.
+        files, journal: as for `write_info`.
     """
-    listed = manifest.of_model(directory, [CONFIG, *files], [PARAMETERS])
+    listed = manifest.of_model(directory, [CONFIG, *files], [PARAMETERS], journal)
     with replacing(directory / manifest.NAME) as aside:
         json_text.write(aside, listed)
 

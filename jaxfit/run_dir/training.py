@@ -122,7 +122,7 @@ def train(
                 directory / metadata.PARAMETERS, fitted.params, {"score": fitted.score, "info": info},
                 ready=lambda: metadata.begin_changes(directory),
             )  # fmt: skip
-            metadata.write_info(directory, info, files)
+            metadata.write_info(directory, info, files, fitted.changed_journal)
             if info["finished"]:
                 _tidy(directory, info, fixed)
         if stop := processes.highest(received()):

@@ -198,6 +198,20 @@ def test_more_epochs_equal_as_many_at_once(train, tmp_path, model):
     assert "5 epochs are trained already (one) - give --epochs 5 or more" in err
 
 
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_journal_that_was_changed_is_never_listed_as_whole(train, tmp_path, capsys, changed):
+    said = "journal.jsonl: it is missing or changed: what is shown of the epochs may be wrong"
+    path = tmp_path / "model" / "journal.jsonl"
+    assert train("--epochs", 2, *CONSTANT)[0] == 0
+    if changed:
+        path.write_text(path.read_text().replace('"epoch": 0', '"epoch": 7'))
+    status, _, err = train("--epochs", 3, *CONSTANT, "--resume")
+    assert status == 0
+    assert (said in err) == changed
+    assert cli.main(["info", "model"]) == 0
+    assert (said in capsys.readouterr().err) == changed
+
+
 def test_more_epochs_need_a_checkpoint(train, tmp_path):
     """As of a model that an earlier version finished."""
     assert train("--epochs", 1, *CONSTANT)[0] == 0

@@ -258,9 +258,12 @@ def _end_epoch(
     if score is None:
         trainer.state = trainer.state._replace(metrics=sharding.replicate(metrics, trainer.mesh))
         return None
+    after = f"not finite after step {int(trainer.state.step) - 1}"
     # no loss has been computed since the last step; of a finite score, a perplexity can overflow
     if not np.isfinite([score, shown := float(program.metric.read(score))]).all():
-        _stop(f"the validation score is not finite after step {int(trainer.state.step) - 1}", directory)
+        _stop(f"the validation score is {after}", directory)
+    if not np.isfinite(list(means.values())).all():  # of finite losses, the sum can overflow
+        _stop(f"the mean of the training loss is {after}", directory)
     first, *others = (metric.name for metric in program.loss_metrics)
     line: dict[str, Any] = {
         "epoch": progress.epoch,
@@ -279,7 +282,7 @@ def _end_epoch(
     if is_best(trainer.progress):
         trainer.best = trainer.whole(params)
         if not all(_finite(array) for array in jax.tree.leaves(trainer.best)):  # validation need not see every row
-            _stop(f"some parameters are not finite after step {int(trainer.state.step) - 1}", directory)
+            _stop(f"some parameters are {after}", directory)
     return line
 
 

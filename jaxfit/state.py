@@ -74,14 +74,14 @@ def by_rows(params: Any, program: Program, data: Any, lists: int | None = None) 
     if sparse is not None:
         capacity = 128 if lists is None else (128,) * lists
 
-        def touched() -> list[Any]:
+        def touched(data: Any) -> list[Any]:
             batch = program.batch(data, jnp.zeros(1, jnp.int32), capacity, program.config)
             if program.at_step is not None:
                 zero = jnp.zeros((), jnp.float32)
                 batch = program.at_step(batch, jax.random.key(0), zero, program.config)
             return tree.flatten_up_to(sparse.touched(batch, program.config))
 
-        ids = jax.eval_shape(touched)
+        ids = jax.eval_shape(touched, data)
     return tuple(k is not None for k in ids)
 
 

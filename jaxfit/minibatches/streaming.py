@@ -121,7 +121,8 @@ class HostData:
     def block(self, stretch: Stretch, order: Callable[[Stretch], Order | None] = lambda _: None) -> Block:
         """Return the minibatches of a stretch, on the devices; arguments as in `prepare`."""
         self.prepare(stretch, order)
-        return self.held[stretch].result()
+        self.held[stretch] = block = self.held.pop(stretch)  # the newest: `prepare` of the next one keeps it
+        return block.result()
 
     def forget(self) -> None:
         """Drop the blocks."""

@@ -13,7 +13,7 @@ from jaxfit import draws as order
 from jaxfit import fit, loop, state
 from jaxfit import tables as rows
 from jaxfit.devices import sharding as mesh
-from jaxfit.errors import UserError
+from jaxfit.errors import Diverged, UserError
 from jaxfit.minibatches.division import Order
 from jaxfit.optimizer import transform
 from jaxfit.program import Decay, Mean, Sparse
@@ -295,6 +295,25 @@ def test_a_loss_that_is_not_finite_stops_training(tmp_path):
     train(directory=tmp_path, epochs=2, max_minutes=0)
     with pytest.raises(UserError, match="no parameter is called 'Q'"):
         train(rate={"Q": 1.0})
+
+
+def test_a_sum_of_losses_that_overflows_stops_training():
+    def loss(params, batch, weight, keys, config):
+        total, _ = toy.loss(params, batch, weight, keys, config)
+        return total, {toy.METRIC.name: Mean(jnp.float32(1e38), jnp.float32(1))}
+
+    with pytest.raises(Diverged, match="the mean of the training loss is not finite after step 6"):
+        train(program=toy.program(False, loss=loss))
+
+
+def test_training_data_may_be_numpy_arrays():
+    data = toy.data(jax.random.key(1))
+    options = {"recipe": recipe(epochs=1), "key": jax.random.key(2)}
+    one, other = (
+        fit.fit(toy.program(True), toy.init(jax.random.key(0)), given, data, **options).params
+        for given in (data, jax.device_get(data))
+    )
+    jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
 def test_strong_decay_over_many_steps_equals_the_dense_update():

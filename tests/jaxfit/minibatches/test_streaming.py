@@ -108,6 +108,24 @@ def test_a_device_holds_its_part_of_two_blocks(monkeypatch: pytest.MonkeyPatch) 
     assert max(held) == 2
 
 
+def test_a_block_in_use_is_kept_while_the_next_one_is_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where another one, of which a program was compiled, was gathered after it."""
+    gathered, gather = [], HostData._gathered
+    monkeypatch.setattr(HostData, "_gathered", lambda *given: gathered.append(given[1]) or gather(*given))
+    of = HostData(toy.program(True), toy.data(jax.random.key(1)), 101, Division(16), None)
+    first, second, other = (Stretch(at, at + 1, 0) for at in range(3))
+
+    def order(stretch: Stretch) -> Order:
+        return Order(np.arange(16, dtype=np.int32), np.int32(stretch.begin))
+
+    for stretch in (first, other, first):
+        of.block(stretch, order)
+    of.prepare(second, order)
+    for stretch in (first, second):
+        of.block(stretch, order)
+    assert gathered == [first, other, second]
+
+
 def test_what_all_minibatches_share_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table among the data, which `batch` passes on."""
     monkeypatch.setattr(streaming, "BLOCK_BYTES", OF_TWO_STEPS)

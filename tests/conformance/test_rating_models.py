@@ -114,8 +114,18 @@ def test_predictions_are_finite_and_better_than_no_model(case, place, trained, t
     stars = model.predictor(train.user, train.item)
     assert stars.shape == train.user.shape
     assert_better_than_constants(np.sqrt(np.mean((stars - train.stars) ** 2)), train.stars, 0.005)
-    unknown = model.predict(["nobody"], ["nothing"], known_only=False)
-    assert model.catalogue.scale.low <= unknown[0] <= model.catalogue.scale.high
+
+
+def test_unknown_users_and_items_have_no_parameters(case, trained):
+    """Those of the last user or item, at the index -1 of an array, change nothing."""
+    only_of_ratings(case)
+    model = case.load(trained(case))
+    sizes, unknown = [(model.catalogue.num_users,), (model.catalogue.num_items,)], np.int32([[-1, -1], [3, -1]])
+    changed = jax.tree.map(lambda x: x.at[-1].add(1.0) if x.shape[:1] in sizes else x, model.params)
+    predictor = case.record.capability(PredictsRatings).predictor
+    one, other = (predictor(params, model.config, model.known)(*unknown) for params in (model.params, changed))
+    assert any(np.any(x != y) for x, y in zip(*map(jax.tree.leaves, (model.params, changed)), strict=True))
+    np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
 def test_users_are_folded_in_each_by_itself(case, trained):

@@ -111,7 +111,13 @@ def context_program(
     Args:
         training_metrics: as in `Program`, for models whose loss is not the perplexity.
         touched: as in `output.adapted`, for models with the options of `jaxlm.objectives.output`.
+
+    Raises:
+        TypeError: config lacks a field that contexts are gathered by.
     """
+    for name in ("context_size", "across_lines"):
+        if not hasattr(config, name):
+            raise TypeError(f"contexts are gathered by {name}: add the field to {type(config).__qualname__}")
     plain = Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score, metric=PERPLEXITY,
         training_metrics=training_metrics, ragged=Ragged(_costs) if _by_contexts(config) else None,

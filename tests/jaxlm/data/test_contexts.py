@@ -12,6 +12,7 @@ from jaxfit.errors import UserError
 from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.scoring import make_scores
 from jaxlm import models
+from jaxlm.context_model import context_program
 from jaxlm.data.contexts import NO_WORD, gather_contexts, leave_out, text_of, vectors_of, without_history
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
@@ -96,3 +97,11 @@ def test_folds_are_nearly_equal_and_cut_at_line_ends():
         assert rest[-1] == 0
     with pytest.raises(UserError, match="too few lines"):
         leave_out(np.array([1, 0], np.int32), 0, 0, 8)
+
+
+@pytest.mark.parametrize("missing", ["context_size", "across_lines"])
+def test_a_config_without_the_fields_of_contexts_is_refused(missing):
+    fields = {"context_size", "across_lines"} - {missing}
+    config = dataclasses.make_dataclass("Config", [(name, int, 1) for name in fields], frozen=True)()
+    with pytest.raises(TypeError, match=f"contexts are gathered by {missing}: add the field to Config"):
+        context_program(config, lbl.batch_loss, lbl.score)

@@ -52,7 +52,7 @@ class Record:
         recipes: name -> how it is fitted (a Recipe, another dataclass, None without options) and overrides of Config;
             "tuned" is the default.
         cost: (config, costs) -> what an event of training takes at least; costs: `Ragged.costs` of the training data,
-            None for programs without. None for models that have no formula.
+            None for programs without. Every model that is fitted by SGD has one; None for the others.
         one_thread_up_to: the largest minibatch, in examples, whose steps take less time on one thread of a CPU than on
             several, as they consist of many small operations; 0: none, inf: all.
     """

@@ -2,8 +2,11 @@
 
 import contextlib
 import dataclasses
+import inspect
 import io
 import json
+import typing
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -238,6 +241,26 @@ def make_place(folder):
     dataset = reading.read_dataset([str(ratings["train"])], [str(ratings["valid"])]).dataset
     documents = of_files([str(text["train"])], [str(text["valid"])]).corpus
     return Place(folder, text, ratings, read.corpus, documents, dataset)
+
+
+def specification(program, seen):
+    """Return the loss of one example: `loss` of the module of the program's loss; None where that takes other examples.
+
+    Args:
+        seen: a batch, as the program's loss receives it; an example has the same type.
+    """
+    home = import_module(getattr(program.loss, "func", program.loss).__module__)
+    one = getattr(home, "loss", None)
+    if one is None:
+        return None
+    (_, example, *rest), kind = inspect.signature(one).parameters, type(seen)
+    where, hint = f"{home.__name__}.loss", typing.get_type_hints(one).get(example, Any)
+    assert hint is not Any, f"annotate `{example}` of {where} with its type: {kind.__name__} if it is as in batches"
+    if hint is not kind:
+        return None
+    known = ["config"], ["key", "config"]
+    assert rest in known, f"{where} takes {', '.join(rest)} after the example, not key (optional) and config"
+    return lambda params, example, key: one(params, example, *[key][: len(rest) - 1], program.config)
 
 
 def assert_same(one, other, **tolerance):

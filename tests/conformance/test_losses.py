@@ -1,8 +1,6 @@
 """The pure functions of every model that the engine fits: batches, specification, gradients, scores."""
 
-import inspect
 import itertools
-import typing
 from functools import cache
 from types import SimpleNamespace
 
@@ -14,7 +12,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 import jaxlm
-from cases import OBJECTIVES, SMALL, TOYS, assert_same, every
+from cases import OBJECTIVES, SMALL, TOYS, assert_same, every, specification
 from jaxcf.contract import NO_PAIRS
 from jaxcf.data.ratings import Units
 from jaxfit import tables
@@ -44,18 +42,6 @@ def setup(case, place, seed=3, **overrides):
     config, more = case.record.configure(len(words), built, fields, counts), structure_argument(built)
     data = fitting.texts(config, words.eos, *more)(corpus.train)
     return fitting.program(config), fitting.init(key, config, counts, *more), data
-
-
-def specification(program, seen):
-    """Return the loss of one example, where the module of the program's loss has one that takes a batch's example."""
-    home = getattr(program.loss, "func", program.loss).__module__
-    one = getattr(__import__(home, fromlist=["loss"]), "loss", None)
-    if one is None:
-        return None
-    names, hints = list(inspect.signature(one).parameters), typing.get_type_hints(one)
-    if names[2:] not in (["config"], ["key", "config"]) or hints.get(names[1]) is not type(seen):
-        return None
-    return lambda params, example, key: one(params, example, *[key][: len(names) - 3], program.config)
 
 
 def normal(seed, leaves):
@@ -199,7 +185,7 @@ def test_loss_of_a_minibatch_is_the_sum_over_its_examples(case, computed):
 def test_loss_of_a_minibatch_is_the_sum_of_the_specification(case, computed):
     found = computed(case).found
     if "specification" not in found:
-        pytest.skip("its specification takes other examples than those of its batches: see the model's own tests")
+        pytest.skip("it has no `loss` of one example of its batches: see the model's own tests")
     close((found["loss"], found["grads"]), found["specification"])
     close(found["carry"], found["specified carry"])
 

@@ -3,6 +3,8 @@
 import jax
 import numpy as np
 import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
 from scipy.stats import entropy
 
 from blocks import blocks_of
@@ -70,6 +72,32 @@ def test_batched_losses_take_plain_batches():
     error = stars + names["config"].mean - predicted  # the data have the mean subtracted
     np.testing.assert_allclose(names["loss"], np.mean(error**2) / 2, rtol=1e-5)
     assert all(g.shape == w.shape for g, w in zip(names["grads"], whole, strict=True))
+
+
+def test_gradients_on_several_devices_are_those_on_one():
+    """On the page's mesh; on one of Explicit axes, within `auto_axes` and `shard_map`, and nowhere else."""
+    ((_, code),) = (block for block in SECTIONS if block[0] == "Several devices")
+    names = run(code)
+    assert names["mesh"].size == len(names["batch"].word.sharding.device_set) == 8
+    mean_loss, (params, batch) = names["mean_loss"], jax.device_get((names["params"], names["batch"]))
+    gradient = jax.grad(mean_loss)
+    expected = jax.tree.leaves(jax.jit(gradient)(params, batch))
+    assert all(np.any(x) for x in expected)
+
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Explicit,))
+    laid = [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in ((params, P()), (batch, P("data")))]
+
+    def mean_gradient(params, batch):  # the gradient of what does not vary is summed over devices
+        return jax.tree.map(lambda x: x / 8, gradient(params, batch))
+
+    mapped = jax.shard_map(mean_gradient, mesh=mesh, in_specs=(P(), P("data")), out_specs=P())
+    with jax.set_mesh(mesh):
+        automatic = jax.jit(jax.sharding.auto_axes(gradient, out_sharding=P()))(*laid)
+        with pytest.raises(Exception, match="out_sharding"):
+            jax.jit(gradient)(*laid)
+    for found in (names["grads"], automatic, jax.jit(mapped)(*laid)):
+        for x, y in zip(jax.tree.leaves(found), expected, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
 
 
 def test_other_objectives_have_their_batches():

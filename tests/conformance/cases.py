@@ -35,7 +35,7 @@ BATCH, EPOCHS = 8, 2  # of a training: the minibatch divides among 8 devices
 TINY = {"init_scale": 0.1, "block_size": 2, "subsample": 0.02, "group_lines": 1}
 TOYS = {
     jaxlm: {"lbl-nce": "toys.objectives:LBL", "lbl-topics": "toys.objectives:LBL_TOPICS"},
-    jaxcf: {"gibbs-bias": "toys.gibbs_bias:MODEL"},
+    jaxcf: {"gibbs-bias": "toys.gibbs_bias:MODEL", "sgd-bias": "toys.sgd_bias:MODEL"},
 }
 OBJECTIVES = {  # of models whose training is tested with another one
     "nlbl-importance": "toys.objectives:NLBL",

@@ -143,6 +143,11 @@ def test_links_lead_to_files_and_headings(page):
             assert heading in known, target
 
 
+def test_the_rating_model_of_the_page_is_the_one_that_is_tested():
+    ((_, code),) = (block for block in blocks_of("docs/adding-a-model.md", "python") if block[0] == "A rating model")
+    assert (ROOT / "tests/conformance/toys/sgd_bias.py").read_text(encoding="utf-8").endswith(code)
+
+
 def test_tables_begin_after_a_blank_line():
     for page in [*DOCS.glob("*.md"), *(ROOT / "benchmarks" / "results").glob("*.md"), ROOT / "README.md"]:
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)  # without code

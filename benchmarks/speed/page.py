@@ -97,11 +97,18 @@ def in_words(value: Any) -> str:
 
 def draw(curve: Mapping[str, Any], title: str, path: Path) -> None:
     """Draw the lines of a curve; its `log` and `log y` ask for logarithmic x and y axes."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
     with figure.panels(path, title, figsize=(7, 4.5)) as ax:
         for number, (contender, points) in enumerate(curve["lines"].items()):
             ax.plot(*zip(*points, strict=True), figure.STYLES[number % len(figure.STYLES)], label=contender)
-        scales = {f"{axis}scale": "log" for axis, key in (("x", "log"), ("y", "log y")) if curve.get(key)}
-        ax.set(xlabel=curve["x"], ylabel=curve["y"], **scales)
+        ax.set(xlabel=curve["x"], ylabel=curve["y"])
+        for key, scale, axis in (("log", ax.set_xscale, ax.xaxis), ("log y", ax.set_yscale, ax.yaxis)):
+            if curve.get(key):
+                scale("log")
+                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))  # labels that do not overlap, also of one decade
+                axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+                axis.set_minor_formatter(NullFormatter())
         ax.legend()
 
 

@@ -29,7 +29,7 @@ from jaxfit.minibatches.bucketing import LAYOUT, ORDER, capacity_step
 from jaxfit.process import compiled, signals
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
-from jaxfit.run_dir import checkpoint, journal, metadata
+from jaxfit.run_dir import checkpoint, journal, manifest, metadata
 from jaxfit.scoring import make_scores
 from jaxfit.stopping import Progress, after_epoch, go_on, is_best
 from jaxfit.trainer import Trainer, why_epochs_are_fixed
@@ -49,7 +49,6 @@ class Fitted(NamedTuple):
         epochs: that were trained, from the first step on.
         stopped: "done" or "max-minutes".
         compile_seconds, train_seconds, events: of this run, without validation; events as `Program.events` counts.
-        changed_journal: as `Journal.changed`.
     """
 
     params: Any
@@ -60,7 +59,6 @@ class Fitted(NamedTuple):
     compile_seconds: float
     train_seconds: float
     events: int
-    changed_journal: dict[str, Any] | None = None
 
 
 @full_precision()
@@ -122,7 +120,7 @@ def fit(
 
     Raises:
         UserError: the checkpoint is of another configuration, or the disk is full.
-        Diverged: the loss is not finite.
+        Diverged: the loss, its mean over an epoch, the validation score or a parameter is not finite.
         Interrupted: after Ctrl-C, SIGTERM or SIGHUP, with the state saved.
     """
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
@@ -155,7 +153,7 @@ def fit(
             before = time.monotonic()
             trainer.progress = trainer.progress._replace(journal=log.size())
             progress = trainer.progress._asdict()
-            stored = {"progress": progress, "identity": known, "journal": log.listed()}
+            stored = {"progress": progress, "identity": known, "journal": manifest.of_journal(directory)}
             checkpoint.save(directory, trainer.arrays(), stored)
             saved = time.monotonic()
             saving = saved - before
@@ -236,10 +234,8 @@ def fit(
             if stop := processes.highest(received()):
                 raise Interrupted(stop)
         best = trainer.best if trainer.progress.best_epoch >= 0 else trainer.whole(state.current(trainer.state))
-    return Fitted(
-        best, trainer.progress.best, history, trainer.progress.epoch, stopped, trainer.compile_seconds, train_seconds,
-        events, log.changed if log else None,
-    )  # fmt: skip
+    times = trainer.compile_seconds, train_seconds
+    return Fitted(best, trainer.progress.best, history, trainer.progress.epoch, stopped, *times, events)
 
 
 def _end_epoch(
@@ -315,7 +311,7 @@ def _stop(what: str, directory: Path | None) -> NoReturn:
 
 
 def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> dict[str, Any] | None:
-    """Restore a training from the newest intact checkpoint, which process 0 has saved; return its `Journal.listed`."""
+    """Restore a training from the newest intact checkpoint, which process 0 has saved; return `of_journal` there."""
     processes.share(directory)
     if checkpoint.every(directory) and not resume:
         advice = "add --resume to go on with it, or choose another --out"

@@ -24,12 +24,10 @@ class Journal:
     Attributes:
         path: of the metrics.
         timing: path of the times.
-        changed: the size and sha256 of the metrics' beginning, where that has been changed since; else None.
     """
 
     def __init__(self, directory: Path):
         self.path, self.timing = directory / manifest.JOURNAL, directory / manifest.TIMES
-        self.changed: dict[str, Any] | None = None
 
     def write(self, **metrics: Any) -> None:
         """Add one line of metrics."""
@@ -53,20 +51,14 @@ class Journal:
 
         Args:
             size: in bytes, at the checkpoint.
-            listed: what `listed` was there; None where there is no checkpoint, or one of an earlier version.
+            listed: `manifest.of_journal` there; None without a checkpoint, or for one of an earlier version.
         """
         self.cut(size)
-        if listed not in (None, self.listed()):
-            self.changed = listed
         if self.size() < size:
             lost = "has lost epochs before the checkpoint: it lists those that follow"
             warnings.warn(f"{self.path} {lost}", stacklevel=2)
-        elif self.changed is not None:
+        elif listed not in (None, manifest.of_journal(self.path.parent)):
             warnings.warn(f"{self.path}: {manifest.JOURNAL_DAMAGE}", stacklevel=2)
-
-    def listed(self) -> dict[str, Any] | None:
-        """Return the size and sha256 of the metrics for a checkpoint: those before they were changed, if they were."""
-        return self.changed or manifest.of_journal(self.path.parent)
 
     def lines(self) -> list[dict[str, Any]]:
         """Return all lines of metrics; warns of those that `write` has not written, which are left out."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from jaxfit.errors import UserError
 
 _held: dict[Path, tuple[int, int]] = {}  # of folders, without links in their names: descriptors and threads
+_claims = threading.Lock()  # held while `_held` is read and changed
 
 
 @contextmanager
@@ -16,8 +17,8 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
     """Lock a folder against other trainings; it is made if need be, and removed if it stays empty.
 
     The lock is on the folder itself: no file is left behind, and the system releases it when this process ends,
-    however it ends. One thread may lock a folder several times over. A file system without locks prevents nothing
-    but another thread.
+    however it ends. One thread may lock a folder several times over. On a file system without locks, only
+    other threads of this process are kept out.
 
     Args:
         directory: the folder.
@@ -33,14 +34,37 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
     if os.name != "posix" or _held.get(place, (0, 0))[1] == threading.get_ident():
         yield
         return
-    if place in _held:
-        raise _taken("thread", doing, directory)
     import fcntl
 
-    there = directory.is_dir()
+    with _claims:
+        if place in _held:
+            raise _taken("thread", doing, directory)
+        there = directory.is_dir()
+        descriptor = _opened(directory)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise _taken("process", doing, directory) from None
+        except OSError:  # a file system without locks
+            pass
+        _held[place] = descriptor, threading.get_ident()
+    try:
+        yield
+    finally:
+        with _claims:
+            del _held[place]
+            if not there:
+                with suppress(OSError):
+                    directory.rmdir()  # while it is locked: afterwards it may be another training's
+            os.close(descriptor)
+
+
+def _opened(directory: Path) -> int:
+    """Open a folder, which is made if need be; return its descriptor."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory, os.O_RDONLY)
+        return os.open(directory, os.O_RDONLY)
     except OSError as error:
         lost = directory.is_symlink() and not directory.exists()
         what = "the link leads nowhere" if lost else f"cannot write: {error.strerror or error}"
@@ -48,23 +72,6 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
         if file is not None:
             raise UserError("it is a file, not a folder", file, "choose another folder") from error
         raise UserError(what, directory, "choose another folder") from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise _taken("process", doing, directory) from None
-        except OSError:  # a file system without locks
-            pass
-        _held[place] = descriptor, threading.get_ident()
-        try:
-            yield
-        finally:
-            del _held[place]
-            if not there:
-                with suppress(OSError):
-                    directory.rmdir()  # while it is locked: afterwards it may be another training's
-    finally:
-        os.close(descriptor)
 
 
 def _taken(other: str, doing: str, directory: Path) -> UserError:

@@ -26,7 +26,7 @@ from jaxfit.run_dir import json_text
 FORMAT = 1
 NAME = "manifest.json"
 # advice on a damaged model
-REPAIR = "give its training command again, with --overwrite (or --resume, where it has that option)"
+REPAIR = "give its training command again, with --resume or, where it has no such option, --overwrite"
 CARD, SCORES = "README.md", "scores.json"
 JOURNAL, TIMES = "journal.jsonl", "timing.jsonl"
 JOURNAL_DAMAGE = "it is missing or changed: what is shown of the epochs may be wrong"
@@ -40,21 +40,18 @@ def write(directory: Path) -> None:
     json_text.write(directory / NAME, _manifest(directory, _all(directory)))
 
 
-def of_model(
-    directory: Path, files: Collection[str], folders: Iterable[str], journal: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def of_model(directory: Path, files: Collection[str], folders: Iterable[str]) -> dict[str, Any]:
     """Return the manifest of a model's folder.
 
     Args:
         directory: the folder.
         files: names of the model's files; those that are there are listed.
         folders: those below it that have a manifest and belong to the model.
-        journal: what is listed of the journal, where that is not as it is now: it has been changed.
     """
     own = [directory / name for name in files]
     own += [directory / name / NAME for name in folders]
     listed = _manifest(directory, filter(Path.is_file, own))
-    journal = journal or of_journal(directory)
+    journal = of_journal(directory)
     return listed if journal is None else listed | {"journal": journal}
 
 

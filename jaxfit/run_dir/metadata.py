@@ -35,7 +35,7 @@ def read_info(directory: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         if (directory / manifest.NAME).exists() or has_saved(directory):
             raise UserError(f"the model is damaged: {CONFIG} is missing", directory, REPAIR) from None
-        if any(map(has_saved, stages(directory)[1:])):
+        if any(map(has_model, stages(directory)[1:])):
             raise unfinished_training(directory, False, asked=False) from None
         what = "no model here" if directory.exists() else "no model here: the path does not exist"
         raise NoModel(what, directory, "name a folder that `train` wrote") from None
@@ -109,30 +109,27 @@ def require_types(
             raise UserError(what, directory / CONFIG, REPAIR)
 
 
-def write_info(
-    directory: Path, info: dict[str, Any], files: Collection[str], journal: dict[str, Any] | None = None
-) -> None:
+def write_info(directory: Path, info: dict[str, Any], files: Collection[str]) -> None:
     """Write `config.json`, and then the manifest: all else that the model has must be there.
 
     Args:
         directory: the model's folder.
         info: what `config.json` is to hold.
         files: names of the files that the models of the package write in addition to those of the engine.
-        journal: as for `manifest.of_model`.
     """
     begin_changes(directory)
     with replacing(directory / CONFIG) as aside:
         json_text.write(aside, info)
-    write_manifest(directory, files, journal)
+    write_manifest(directory, files)
 
 
-def write_manifest(directory: Path, files: Collection[str], journal: dict[str, Any] | None = None) -> None:
+def write_manifest(directory: Path, files: Collection[str]) -> None:
     """Write the manifest of a model's folder.
 
     Args:
-        files, journal: as for `write_info`.
+        files: as for `write_info`.
     """
-    listed = manifest.of_model(directory, [CONFIG, *files], [PARAMETERS], journal)
+    listed = manifest.of_model(directory, [CONFIG, *files], [PARAMETERS])
     with replacing(directory / manifest.NAME) as aside:
         json_text.write(aside, listed)
 

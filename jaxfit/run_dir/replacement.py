@@ -63,7 +63,7 @@ def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: 
     """Return the folder to train a model in: `directory`, or one whose model is to replace what is there.
 
     A training that diverged is replaced without being asked for. With `resume`, what was begun goes on where it was;
-    with `overwrite`, too, a replacement that was killed before it saved anything begins anew.
+    with `overwrite`, too, a replacement that has diverged, or was killed before it saved anything, begins anew.
 
     Args:
         directory: the model's folder.
@@ -76,7 +76,7 @@ def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: 
     """
     new = _beside(directory, "next")
     begun = _has_saved(new) and not _diverged(new)
-    if resume and (begun or not (overwrite and new.is_dir())):  # a kill may have left `new` with nothing saved
+    if resume and (begun or not (overwrite and new.is_dir())):  # else `new` has nothing to go on from
         return new if begun else directory
     if overwrite and not _has_model(directory) and directory.is_dir() and any(directory.iterdir()):
         raise UserError("the folder has files, but no model", directory, "choose another --out")

@@ -122,20 +122,21 @@ def train(
                 directory / metadata.PARAMETERS, fitted.params, {"score": fitted.score, "info": info},
                 ready=lambda: metadata.begin_changes(directory),
             )  # fmt: skip
-            metadata.write_info(directory, info, files, fitted.changed_journal)
+            metadata.write_info(directory, info, files)
             if info["finished"]:
                 _tidy(directory, info, fixed)
         if stop := processes.highest(received()):
             raise Interrupted(stop)
         seconds = {"compile": fitted.compile_seconds, "train": fitted.train_seconds}
-        params = jax.tree.map(jnp.asarray, fitted.params)  # tables that were split are NumPy's
+        with on_host(run.row_shards > 1):  # tables that were split are NumPy's, and may be too large for a device
+            params = jax.tree.map(jnp.asarray, fitted.params)
         return Trained(model(params, info), fitted, seconds, fitted.stopped)
 
 
 def _tidy(directory: Path, info: dict[str, Any], fixed: str | None) -> None:
     """Remove the checkpoints of a finished training that no more epochs can follow, and all but one of another.
 
-    What a kill left of one that was being written goes, too: none may have been written since.
+    Also remove a half-written checkpoint of a killed run: only writing the same one again would have removed it.
     """
     ended_early = info["epochs"] < info["recipe"]["epochs"]
     (metadata.drop_checkpoints if fixed or ended_early else metadata.drop_old_checkpoints)(directory)

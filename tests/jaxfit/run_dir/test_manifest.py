@@ -173,7 +173,7 @@ def test_models_of_earlier_versions_load(model):
 
 def test_without_its_manifest_a_model_is_damaged(model):
     (model / "manifest.json").unlink()
-    said = r"its manifest is missing .* - give its training command again, with --overwrite \(or --resume, where it has"
+    said = r"its manifest is missing .* - give its training command again, with --resume or, where it has no"
     with pytest.raises(UserError, match=said):
         manifest.require_whole(model, FILES)
 

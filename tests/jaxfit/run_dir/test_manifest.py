@@ -48,6 +48,12 @@ def test_parameters_are_read_to_the_default_device(model):
         assert checkpoint.load_model(model / "parameters", ARRAYS)["a"].devices() == {device}
 
 
+def test_a_first_stage_that_has_saved_nothing_is_an_unfinished_training(tmp_path):
+    metadata.write_info(tmp_path / "bootstrap", {**INFO, "finished": False}, FILES)
+    with pytest.raises(UserError, match="the model's training has not finished"):
+        metadata.read_info(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["config.json", "vocabulary.txt", "parameters/manifest.json", "parameters/state.json"])
 @pytest.mark.parametrize("harm", ["longer", "other", "gone", "folder"])
 def test_a_changed_file_is_named(model, name, harm):

@@ -135,7 +135,7 @@ def test_only_what_can_go_on_is_resumed(tmp_path):
     assert choose(out, resume=True) == out
 
 
-def test_a_replacement_that_was_killed_before_it_saved_anything_begins_anew(tmp_path):
+def test_a_replacement_without_anything_to_go_on_from_begins_anew(tmp_path):
     out, new = model(tmp_path / "lbl"), model(tmp_path / ".lbl.next", finished=False)
     assert choose(out, resume=True) == out
     assert choose(out, overwrite=True, resume=True) == new
@@ -143,7 +143,9 @@ def test_a_replacement_that_was_killed_before_it_saved_anything_begins_anew(tmp_
     saved(new)
     assert choose(out, overwrite=True, resume=True) == new
     assert new.exists()
-    replacement.put(new, out)
+    write_info(new, {"format": FORMAT, "model": "lbl", "finished": False, "diverged": "the loss"}, FILES)
+    assert choose(out, overwrite=True, resume=True) == new
+    assert not new.exists()
     assert choose(out, overwrite=True, resume=True) == out
 
 

@@ -88,8 +88,7 @@ def test_before_a_line_that_begins_afresh_is_a_line_end_and_before_it_no_word(ca
     R, c, tea = embeds and embeds.vectors(model.params), model.config.context_size, model.vocabulary.ids["tea"]
     if not any(x is R for x in jax.tree.leaves(model.params)):
         pytest.skip("none of its parameters are its vectors of words")
-    params = jax.tree.map(lambda x: x.at[tea].set(0) if x is R else x, model.params)
-    model = dataclasses.replace(model, params=params)
+    model = dataclasses.replace(model, params=jax.tree.map(lambda x: x.at[tea].set(0) if x is R else x, model.params))
     expected = model.log_prob([*["tea"] * (c - 1), "<eos>"])
     np.testing.assert_allclose(model.log_prob([]), expected, rtol=1e-4, atol=1e-5)
     assert np.any(np.abs(model.log_prob(["<eos>"] * c) - expected) > 1e-4)
@@ -149,9 +148,8 @@ def test_only_scores_that_training_does_not_normalize_have_normalizers(case, pla
 @of(CASES)
 @pytest.mark.filterwarnings("ignore:Good-Turing", "ignore:Kneser-Ney")
 def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
-    record = {"model": case.record.name, "words": len(place.read_by(case.record).vocabulary)}
     model, ids = case.load(trained(case)), place.corpus.valid
-    assert {"model": model.name, "words": len(model.vocabulary)} == record
+    assert (model.name, len(model.vocabulary)) == (case.record.name, len(place.read_by(case.record).vocabulary))
     fitted = case.train(place, tmp_path / "again").model if case not in BY_SGD else model
     if PredictsWords in map(type, case.record.capabilities):
         np.testing.assert_array_equal(model.event_log_probs(ids), fitted.event_log_probs(ids))

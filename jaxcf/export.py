@@ -21,19 +21,23 @@ from jaxfit.run_dir.arrays import to_safetensors, write_npy
 from jaxfit.run_dir.atomic import replacing
 
 SUFFIX = ".safetensors"
+# of a Config: what predictions are made with, besides the parameters
+CONSTANTS = (*Units._fields, "num_values", "low", "step", "center")
 
 
 def safetensors(model: Model, out: Path) -> dict[str, NDArray[Any]]:
     """Write the parameters as safetensors, and the ids of their rows as text files beside them; return the arrays.
 
-    The units of a model that has them are metadata, `mean` and `unit`.
+    Metadata are the name of the model and those of CONSTANTS that it has: of models with factors the units, `mean`
+    and `unit`; of RBMs `num_values`, `low`, `step` and `center`, by which stars are low + step Σ_k k P(k) over the
+    ratings k = 0 … num_values - 1, where P is that of Eq. 5.11 with p - center for p.
     """
     if out.suffix not in ("", SUFFIX):
         do = f"name a {SUFFIX} file: --out {out.with_suffix(SUFFIX)}"
         raise UserError(f"the factors are written as safetensors, not as {out.suffix}", out, do)
     arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
-    units = {name: repr(value) for name, value in vars(model.config).items() if name in Units._fields}
-    files = {out: to_safetensors(arrays, {"model": model.name, **units})}
+    constants = {name: repr(value) for name, value in vars(model.config).items() if name in CONSTANTS}
+    files = {out: to_safetensors(arrays, {"model": model.name, **constants})}
     for name, ids in _ids(model).items():
         files[out.with_suffix(f".{name}.txt")] = _lines(ids)
     with ExitStack() as all_written:  # before the first takes its place

@@ -32,7 +32,7 @@ class Ranking:
         precisions: of each user, float64 [n].
         recalls: of each user, float64 [n].
         ndcgs: of each user, float64 [n].
-        skipped: number of users without a relevant item.
+        skipped: number of users without a relevant item among those that are ranked.
         listed: which items are at the first k places of any user, bool [items]; of equal scores the first items. Empty
             if it is not known.
     """
@@ -232,7 +232,8 @@ def _of_block(
     place = np.arange(len(row)) - np.searchsorted(row, row)  # `row` is sorted, before as after
     listed = np.zeros(num_items, bool)
     listed[item[order[place < k]]] = True
-    return Ranking(k, result.users, result.precisions, result.recalls, result.ndcgs, result.skipped, listed)
+    skipped = len(users) - len(result.users)  # also those for whom no item is left to rank
+    return Ranking(k, result.users, result.precisions, result.recalls, result.ndcgs, skipped, listed)
 
 
 def by_popularity(ratings: Ratings, num_items: int) -> Scorer:

@@ -22,7 +22,7 @@ from jaxlm.model_files import load
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model
 
-DETERMINES = ("config", "recipe", "seed", "corpus", "tree")  # a trained model, in its `config.json`
+DETERMINES = ("model", "config", "recipe", "seed", "corpus", "tree")  # a trained model, in its `config.json`
 ALSO = ("topics", "initial")  # where it has them
 
 
@@ -90,7 +90,7 @@ def begin_from(
             wanted[axis] = len(other.vocabulary)
         if their_axes.get(name) != axis:  # such as of a tree's nodes, which may be as many
             what = f"its {name} has an entry for each word, or that of the new model has, not both"
-            raise UserError(what, directory, "give a model with the same output layer")
+            raise UserError(what, directory, f"give a model whose {name} is the same parameter")
         if np.shape(theirs[name]) != tuple(wanted):
             what = f"its {name} is of shape {np.shape(theirs[name])}, not {tuple(wanted)}"
             raise UserError(what, directory, "give the options of its size")

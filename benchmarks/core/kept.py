@@ -65,7 +65,7 @@ class Kept:
         grouped: function that adds kept scores up to the present units, if those have become larger since.
     """
 
-    def __init__(self, path: Path, grouped: Callable[[Scores], Scores] = Store.grouped):
+    def __init__(self, path: Path, grouped: Callable[[Scores], Scores] = lambda scores: scores):
         self.path, self.grouped = path.parent / FOLDER / path.name, grouped
         self._rows = self._stored()
 

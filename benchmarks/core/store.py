@@ -194,8 +194,7 @@ class Store(ABC):
         """Return the scale, adjusted to this recipe."""
         return scale
 
-    @staticmethod
-    def grouped(scores: Scores) -> Scores:
+    def grouped(self, scores: Scores) -> Scores:
         """Return kept scores, added up to the present units if those have become larger since."""
         return scores
 

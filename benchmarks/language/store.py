@@ -33,8 +33,10 @@ TreeSpec = tuple[str, float, int]  # kind, ε, copies
 RANDOM: TreeSpec = ("random", 0.0, 1)
 # Units of the bootstrap are parts of a text, of consecutive lines: neighbouring lines are of one subject. Blocks of ten
 # lines are still correlated with their neighbours (.5 on the Penn Treebank), so that they are added up to 50 parts.
-# Blocks of a short text are shorter, so that there are 20.
+# Blocks of a short text are shorter, so that there are 20. Articles of WikiText-2 are about as long as one of 50 parts,
+# which are correlated as well (.45), so that there are 25.
 BLOCK, PARTS, LEAST_PARTS = 10, 50, 20
+PARTS_OF = {"wikitext-2": 25}
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ class LanguageStore(Store):
         finish: Callable[[Any], Any] = np.exp,
         inside: np.ndarray | None = None,
     ) -> Scores:
-        """Add up the nats of events of a part, over up to PARTS parts of consecutive lines.
+        """Add up the nats of events of a part, over parts of consecutive lines.
 
         Args:
             nats: float64 [events].
@@ -236,12 +238,18 @@ class LanguageStore(Store):
         block = (np.cumsum(ends) - ends) // lines
         counted = np.ones(len(nats), np.bool_) if inside is None else inside
         total = np.bincount(block, np.where(counted, nats, 0.0))
-        return Scores(total, np.bincount(block, counted), finish, seeded).grouped(PARTS)
+        return self.in_parts(Scores(total, np.bincount(block, counted), finish, seeded))
 
-    @staticmethod
-    def grouped(scores: Scores) -> Scores:
-        """Return kept scores, added up to PARTS parts of the text if they have more."""
-        return scores.grouped(PARTS)
+    def in_parts(self, scores: Scores) -> Scores:
+        """Add scores up to the number of parts that the text has, if there are more.
+
+        It takes two steps, so that scores that were kept of PARTS parts have the same parts in the end.
+        """
+        return scores.grouped(PARTS).grouped(PARTS_OF.get(self.name, PARTS))
+
+    def grouped(self, scores: Scores) -> Scores:
+        """Return kept scores, added up to parts of the text."""
+        return self.in_parts(scores)
 
     def proportion(self, first: Spec, second: Spec) -> float:
         """Return the proportion of the first model that fits validation best in a mixture of two."""

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
     files = {out / f"{name}.csv": part for name, part in parts(args, table.ratings)}
     for path in files:
         if path.exists():
-            raise UserError("a file is there already", path, "choose another --out")
+            raise UserError("a file is there already", path, "choose another --out, or remove it")
     writing.write(files, table.catalogue, args.counts)
     written = {str(path): len(part.user) for path, part in files.items()}
     if args.json:
@@ -96,7 +96,11 @@ def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Rat
         for name in ("train", "known", "queried"):
             yield name, getattr(held, name)
     elif args.scheme == "thesis":
-        yield from splits.thesis(key, ratings)._asdict().items()
+        for name, part in splits.thesis(key, ratings)._asdict().items():
+            if not len(part.user):
+                what = f"of {quantity(len(ratings.user), 'rating')} none is drawn for {name}"
+                raise UserError(what, "--scheme thesis", "give more ratings, another --seed, or --scheme random")
+            yield name, part
     else:
         for name, part in splits.random(key, ratings, args.valid, args.test)._asdict().items():
             if name in SHARES and getattr(args, name) > 0 and not len(part.user):

@@ -13,7 +13,9 @@ from jaxfit.run_dir.atomic import replacing
 
 
 def write(parts: Mapping[Path, Ratings], catalogue: Catalogue, counts: bool = False) -> None:
-    """Write ratings, with ids of their users and items, as CSV files whose header `reading.read` reads: all or none.
+    """Write ratings, with ids of their users and items, as CSV files whose header `reading.read` reads.
+
+    All or none are written; if the process is killed as they are put in place, those that are there are whole.
 
     Args:
         parts: file -> its ratings.

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from jaxfit.errors import UserError
-from jaxfit.run_dir.lock import require_there
+from jaxfit.run_dir.lock import require_there, unwritable
 
 NEW, OLD, LOCK = ".new-", ".old-", ".lock"
 # errors of a disk that is full or may not be written
@@ -80,7 +80,7 @@ def replacing(path: Path) -> Iterator[Path]:
         advice = f"{'free some space' if full else 'check the permissions'} or choose another place"
         if error.errno == errno.ENAMETOOLONG:  # with what is added while it is written
             advice = "choose a shorter name"
-        raise UserError(f"cannot write: {error.strerror or error}", path, advice) from error
+        raise unwritable(error, path, path.parent, advice) from error
     finally:
         if os.path.exists(old) and not os.path.exists(path):  # stopped between the two renames
             os.replace(old, path)

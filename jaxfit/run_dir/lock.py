@@ -66,12 +66,24 @@ def _opened(directory: Path) -> int:
         directory.mkdir(parents=True, exist_ok=True)
         return os.open(directory, os.O_RDONLY)
     except OSError as error:
-        lost = directory.is_symlink() and not directory.exists()
-        what = "the link leads nowhere" if lost else f"cannot write: {error.strerror or error}"
-        file = next((path for path in (directory, *directory.parents) if path.is_file()), None)
-        if file is not None:
-            raise UserError("it is a file, not a folder", file, "choose another folder") from error
-        raise UserError(what, directory, "choose another folder") from error
+        raise unwritable(error, directory, directory, "choose another folder") from error
+
+
+def unwritable(error: OSError, path: Path, folder: Path, advice: str) -> UserError:
+    """Return what to tell of a path that cannot be written, or whose folder is not one.
+
+    Args:
+        error: that writing gave.
+        path: what was to be written.
+        folder: the folder that it is in, or that it is.
+        advice: what to do if the folder is not the reason.
+    """
+    file = next((place for place in (folder, *folder.parents) if place.is_file()), None)
+    if file is not None:
+        return UserError("it is a file, not a folder", file, "choose another folder")
+    if folder.is_symlink() and not folder.exists():
+        return UserError("the link leads nowhere", folder, "choose another folder")
+    return UserError(f"cannot write: {error.strerror or error}", path, advice)
 
 
 def _taken(other: str, doing: str, directory: Path) -> UserError:

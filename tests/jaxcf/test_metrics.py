@@ -147,3 +147,12 @@ def test_a_ranking_of_no_user_says_so_in_place_of_its_coverage():
     found = ranking.recommended(lambda users: np.zeros((len(users), 2), np.float32), known, known, 1, 2, 1)
     assert found.coverage == 0.5
     assert str(found) == "not ranked: no relevant item is new to its user"
+
+
+def test_a_user_who_has_rated_all_items_is_counted_as_not_ranked():
+    """The numbers of users that are ranked and of those that are not add up to the users of the test."""
+    user, item = np.array([0, 0, 0, 1], np.int32), np.array([0, 1, 2, 0], np.int32)
+    known = Ratings(user, item, np.ones(4, np.float32))
+    test = Ratings(np.array([0, 1], np.int32), np.array([1, 2], np.int32), np.ones(2, np.float32))
+    found = ranking.recommended(lambda users: np.zeros((len(users), 3), np.float32), known, test, 2, 3, 1)
+    assert (found.users.tolist(), found.skipped) == ([1], 1)

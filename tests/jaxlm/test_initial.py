@@ -18,6 +18,7 @@ from jaxlm.trees.paths import Tree
 from small_models import SMALL, write_text
 
 FRBM = [*SMALL, "--num-hidden", "8"]
+FEW = [*SMALL[:2], "--epochs", "2"]
 SIZES = ("num_features", "context_size", "num_hidden")
 
 
@@ -126,6 +127,16 @@ def test_nodes_of_a_tree_are_not_taken_for_as_many_words_of_the_same_text(tmp_pa
     assert "its b has an entry for each word, or that of the new model has, not both" in capsys.readouterr().err
 
 
+def test_a_model_of_another_kind_with_the_same_options_is_another_beginning(tmp_path, capsys):
+    text = write_text(tmp_path / "text.txt", seed=1)
+    argv = ["train", "vlbl", "--train", text, *FEW, "--out", str(tmp_path / "m"), "--init"]
+    for name in ("vlbl", "ivlbl"):
+        _train(name, text, tmp_path / name)
+    assert main([*argv, str(tmp_path / "vlbl")]) == 0
+    assert main([*argv, str(tmp_path / "ivlbl"), "--resume"]) == 2
+    assert "initial" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_models_that_share_no_vectors_of_words_are_refused(tmp_path, capsys):
     text = write_text(tmp_path / "text.txt", seed=1)
     _train("glove", text, tmp_path / "glove")
@@ -139,8 +150,8 @@ def _train(name, text, out, *options):
     # as many hidden units as words, so that these axes could be taken for one another
     size = {"nplm": ["--num-hidden", "8"], "docnade-lm": ["--num-hidden", "30"]}.get(name, [])
     few = ["--num-hidden", "6", "--epochs", "2"]
-    small = {"glove": SMALL[:2], "lstm": [*SMALL[:2], *few], "deepdocnade": few}.get(name, SMALL)
-    assert main(["train", name, "--train", text, "--out", str(out), *small, *size, *options]) == 0
+    small = {"glove": SMALL[:2], "vlbl": FEW, "ivlbl": FEW, "lstm": [*SMALL[:2], *few], "deepdocnade": few}
+    assert main(["train", name, "--train", text, "--out", str(out), *small.get(name, SMALL), *size, *options]) == 0
     return jaxlm.load(out)
 
 

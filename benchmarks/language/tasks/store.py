@@ -64,10 +64,9 @@ class TaskStore(LanguageStore):
         super().__init__(data.corpus, scale, recipe, work, show)
         self.task = data.task
 
-    @staticmethod
-    def grouped(scores: Scores) -> Scores:
-        """Return scores of questions, lists or groups of pairs as they were kept; those of the text, grouped."""
-        return LanguageStore.grouped(scores) if scores.finish is np.exp else scores
+    def grouped(self, scores: Scores) -> Scores:
+        """Return scores of questions, lists or groups of pairs as they were kept; those of the text, by its parts."""
+        return self.in_parts(scores) if scores.finish is np.exp else scores
 
     @staticmethod
     @abstractmethod

@@ -119,7 +119,7 @@ def lines(path: Source, encoding: str, strict: bool = True) -> Iterator[tuple[in
                 text = line.decode(codec, "strict" if strict else "surrogateescape")
             except UnicodeError:
                 do = "name the file's encoding, for example --encoding latin-1"
-                if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                     do = "it is in UTF-16: convert it, iconv -f utf-16 -t utf-8"
                 elif b"\0" in line:
                     do = "it does not seem to be text: name another file"

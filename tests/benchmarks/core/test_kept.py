@@ -93,7 +93,8 @@ def test_numbers_that_earlier_versions_wrote_are_read() -> None:
 def test_what_was_kept_of_small_units_is_added_up(tmp_path: Path) -> None:
     path, fine = tmp_path / "table-0.json", scores(103)
     Kept(path).add(KEY, measurement({"test": {"perplexity": fine, "reduction": (fine, fine)}}))
-    found = Kept(path, LanguageStore.grouped).find(KEY)
+    store = LanguageStore.open("tiny", None, None, "tuned", tmp_path)
+    found = Kept(path, store.grouped).find(KEY)
     assert found is not None
     coarse, reduction = found.parts["test"]["perplexity"], found.parts["test"]["reduction"]
     assert len(coarse.total) == len(reduction[1].total) == 50
@@ -107,7 +108,8 @@ def test_of_a_tasks_scores_those_of_the_text_alone_are_added_up(tmp_path: Path) 
     path, answers = tmp_path / "table-0.json", replace(scores(1040), finish=np.positive)
     earlier = measurement({"test": {"accuracy": answers, "perplexity": scores(185)}})
     Kept(path).add(KEY, earlier)
-    found, now = Kept(path, CompletionStore.grouped).find(KEY), measurement({"test": {"perplexity": scores(50)}})
+    store = CompletionStore.open("tiny", None, None, "tuned", tmp_path)
+    found, now = Kept(path, store.grouped).find(KEY), measurement({"test": {"perplexity": scores(50)}})
     assert found is not None
     assert [len(each.total) for each in found.parts["test"].values()] == [1040, 50]
     assert comparable([found, now])

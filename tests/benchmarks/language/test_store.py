@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.core import record, training_times
 from benchmarks.core import store as stores
+from benchmarks.core.verdict import Scores
 from benchmarks.language.scales import SCALES, text
 from benchmarks.language.store import BLOCK, LEAST_PARTS, PARTS, LanguageStore, Spec
 from benchmarks.language.tables import kn
@@ -102,6 +103,17 @@ def test_parts_are_of_whole_lines_and_score_every_event(tmp_path, times) -> None
     blocks = -(-int(ends.sum()) // size)
     assert set(lines) <= {blocks // PARTS * size, -(-blocks // PARTS) * size}
     assert 0 < last <= max(lines)
+
+
+def test_a_text_of_long_articles_has_fewer_parts(tmp_path) -> None:
+    """The same ones from scores that were kept of small blocks, or of as many parts as other texts have."""
+    store, blocks = LanguageStore.open("tiny", None, None, "tuned", tmp_path), np.arange(436.0)
+    scores = Scores(blocks, np.ones(436), np.exp)
+    assert len(store.grouped(scores).total) == PARTS
+    earlier, store.name = store.grouped(scores), "wikitext-2"
+    assert len(store.grouped(scores).total) == 25
+    np.testing.assert_array_equal(store.grouped(scores).total, store.grouped(earlier).total)
+    assert store.grouped(scores).total.sum() == blocks.sum()
 
 
 def test_scores_of_a_model_are_of_its_predictions(tmp_path) -> None:

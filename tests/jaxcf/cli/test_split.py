@@ -43,6 +43,17 @@ def test_as_many_users_are_left_out_as_are_given_with_half_of_their_ratings_know
     assert (len(train), len(known), len(train | known)) == (21, 9, 30)
 
 
+def test_a_thesis_split_without_validation_or_test_ratings_is_refused(tmp_path, capsys):
+    """Training would refuse the empty file."""
+    (tmp_path / "few.csv").write_text("".join(f"u{user},m1,3,{user}\n" for user in range(5)))
+    assert main(["split", str(tmp_path / "few.csv"), "--scheme", "thesis", "--out", str(tmp_path / "parts")]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "jaxcf: of 5 ratings none is drawn for valid (--scheme thesis) - "
+        "give more ratings, another --seed, or --scheme random"
+    )
+    assert not (tmp_path / "parts").exists()
+
+
 @pytest.mark.parametrize("scheme", ["random", "kfold", "users"])
 def test_another_seed_gives_another_split(split, scheme):
     one, again, other = (split(scheme, "--seed", seed, out=out) for seed, out in ((3, "a"), (3, "b"), (4, "c")))

@@ -121,3 +121,27 @@ def test_predictions_can_be_made_of_exported_factors_alone(data_dir, tmp_path, c
     expected = model.predict([users[n] for n in i], [items[n] for n in j], clip=False)
     np.testing.assert_allclose(float(metadata["mean"]) + units, expected, rtol=1e-5)
     assert metadata.keys() == {"model", "mean", *(["unit"] if name == "pmf" else [])}
+
+
+@pytest.mark.parametrize("name", ["rbm", "masked-rbm"])
+def test_predictions_can_be_made_of_an_exported_rbm_alone(tmp_path, capsys, name):
+    draws = np.random.default_rng(0)
+    rows = [(user, item, 10 + 20 * (user + item + draws.integers(2)) % 60) for user in range(9) for item in range(7)]
+    known = {item: stars for user, item, stars in rows[:5]}
+    (tmp_path / "r.csv").write_text("".join(f"{user},{item},{stars}\n" for user, item, stars in rows[:5] + rows[7:]))
+    train(
+        capsys, name, "--ratings", tmp_path / "r.csv", "--out", tmp_path / "m", "--num-hidden", 4, "--init-scale", 0.5
+    )
+    assert cli.main(["export", str(tmp_path / "m"), "--out", str(tmp_path / "f.safetensors")]) == 0
+    with safe_open(tmp_path / "f.safetensors", "np") as file:
+        W, b_h, b_m = (file.get_tensor(key) for key in ("W", "b_h", "b_m"))
+        low, step, center = (float(file.metadata()[key]) for key in ("low", "step", "center"))
+        assert int(file.metadata()["num_values"]) == b_m.shape[1]
+    items = (tmp_path / "f.items.txt").read_text().split()
+    W = W.reshape(*b_m.shape, -1)
+    visible = [W[items.index(str(m)), round((stars - low) / step)] for m, stars in known.items()]
+    p = 1 / (1 + np.exp(-(b_h + np.sum(visible, axis=0))))
+    logits = b_m[items.index("6")] + W[items.index("6")] @ (p - center)
+    shares = np.exp(logits) / np.exp(logits).sum()
+    expected = jaxcf.load(tmp_path / "m").predict(["0"], ["6"], clip=False)
+    np.testing.assert_allclose(low + step * shares @ np.arange(len(shares)), expected[0], rtol=1e-5)

@@ -226,6 +226,19 @@ def test_a_file_does_not_take_a_folders_place(tmp_path):
     assert content(tmp_path / "model") == ["old", "old"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="links need permissions elsewhere")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("file/new", r"a file, not a folder \(.*/file\)"), ("file/in/new", r"a file, not a folder \(.*/file\)"),
+     ("link/new", r"the link leads nowhere \(.*/link\)")],
+)  # fmt: skip
+def test_what_stands_in_for_the_folder_is_named(tmp_path, name, said):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UserError, match=said), atomic.replacing(tmp_path / name) as new:
+        new.write_text("")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
 @pytest.mark.parametrize("mask", [0o022, 0o077])
 def test_files_get_the_permissions_of_the_umask(tmp_path, mask):

@@ -180,6 +180,12 @@ def test_utf_16_is_recognised(tmp_path):
         read(path)
 
 
+def test_a_line_that_only_begins_like_utf_16_is_not_said_to_be_in_it(tmp_path):
+    path = write_file(tmp_path, "r.csv", b"1,2,3\n1,3,4\n\xff\xfe2,2,5\n")
+    with pytest.raises(UserError, match=r"line 3\) - name the file's encoding"):
+        read(path)
+
+
 def test_line_ends_of_carriage_returns_alone_are_recognised(tmp_path):
     for body in ("user,item,stars\r1,2,3\r2,3,4\r", "1,2,3\r2,3,4\r", "1:\r10,3,2005-09-06\r"):
         for reading in (Reading(), Reading(skip_bad=1)):

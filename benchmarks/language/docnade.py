@@ -17,13 +17,12 @@ DOCNADE, ALONE = "DocNADE-LM", "LM"
 GROUPS = {1: 111.93, 2: 110.9, 3: 109.8, 4: 109.78, 5: 109.22}  # sentences of a document: published perplexity
 LINES = 50  # of a minibatch: about 1,000 words of the Penn Treebank
 FIXED = ("rate.W", 0.0)  # at zero: documents have no effect
-SAMPLED = (("objective", "importance"), ("num_noise", 500), ("shared_noise", True))
 
 
 def of_lines(lines: int, *recipe: Any) -> Spec:
     """Return the model with documents of `lines` lines; minibatches have about LINES lines for all."""
     batch_size = ("batch_size", round(LINES / lines))
-    return Spec("docnade-lm", config=(("group_lines", lines), *SAMPLED), recipe=(batch_size, *recipe))
+    return Spec("docnade-lm", config=(("group_lines", lines),), recipe=(batch_size, *recipe))
 
 
 def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
@@ -68,9 +67,9 @@ NOTE = (
     "those of WikiText-2 also paragraphs, headings and blank lines, of which 50 have more than twice the words. "
     "Contexts of n-grams, and the state of recurrent networks, run on across line ends and groups. At the scales cpu "
     "and full, LM and DocNADE-LM have 100 features, 200 hidden units and a context of 5 words, the LBL and the HLBL "
-    "(T7 of Table 4.4) 100 features, the LSTM and the GRU 300 units; all published models have 100 of either. LM and "
-    f"DocNADE-LM are trained by importance sampling, with {dict(SAMPLED)['num_noise']} words drawn as noise for each "
-    "minibatch, which is several times as fast, as are the LSTM and the GRU with 1,000. All but the HLBL are evaluated "
+    "(T7 of Table 4.4) 100 features, the LSTM and the GRU 300 units; all published models have 100 of either. LM, "
+    "DocNADE-LM, the LSTM and the GRU are trained by importance sampling, as their recipes say, with 1,000 words drawn "
+    "as noise for each minibatch, which is several times as fast. All but the HLBL are evaluated "
     "by the softmax over all words; the published LM and DocNADE-LM have a hierarchical softmax of two levels "
     f"(`jaxlm train docnade-lm --objective classes`). {TIMES}"
 )

@@ -28,9 +28,9 @@ CONSTANTS = (*Units._fields, "num_values", "low", "step", "center")
 def safetensors(model: Model, out: Path) -> dict[str, NDArray[Any]]:
     """Write the parameters as safetensors, and the ids of their rows as text files beside them; return the arrays.
 
-    Metadata are the name of the model and those of CONSTANTS that it has: of models with factors the units, `mean`
-    and `unit`; of RBMs `num_values`, `low`, `step` and `center`, by which stars are low + step Σ_k k P(k) over the
-    ratings k = 0 … num_values - 1, where P is that of Eq. 5.11 with p - center for p.
+    Metadata are the name of the model and those of CONSTANTS that it has: for models with factors `mean` and `unit`;
+    for RBMs `num_values`, `low`, `step` and `center`, whose predictions are low + step Σ_k k P(k), for k = 0, …,
+    num_values - 1, where P(k) is Eq. 5.11 with p - center in place of p.
     """
     if out.suffix not in ("", SUFFIX):
         do = f"name a {SUFFIX} file: --out {out.with_suffix(SUFFIX)}"

@@ -32,7 +32,7 @@ class Ranking:
         precisions: of each user, float64 [n].
         recalls: of each user, float64 [n].
         ndcgs: of each user, float64 [n].
-        skipped: number of users without a relevant item among those that are ranked.
+        skipped: number of users none of whose ranked items is relevant.
         listed: which items are at the first k places of any user, bool [items]; of equal scores the first items. Empty
             if it is not known.
     """

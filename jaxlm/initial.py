@@ -22,7 +22,7 @@ from jaxlm.model_files import load
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model
 
-DETERMINES = ("model", "config", "recipe", "seed", "corpus", "tree")  # a trained model, in its `config.json`
+DETERMINES = ("config", "recipe", "seed", "corpus", "tree")  # a trained model, in its `config.json`
 ALSO = ("topics", "initial")  # where it has them
 
 
@@ -31,6 +31,14 @@ def fingerprint(directory: Path) -> str:
     info = read_info(directory)
     made = {name: info.get(name) for name in DETERMINES} | {name: info[name] for name in ALSO if info.get(name)}
     return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
+
+
+def beginning(directory: Path) -> str:
+    """Return what determines a training that begins from a model: its kind, and its fingerprint.
+
+    Kinds whose options are the same, such as vlbl and ivlbl, can have equal fingerprints.
+    """
+    return f"{read_info(directory)['model']} {fingerprint(directory)}"
 
 
 def begin_from(
@@ -89,8 +97,9 @@ def begin_from(
         if axis is not None:
             wanted[axis] = len(other.vocabulary)
         if their_axes.get(name) != axis:  # such as of a tree's nodes, which may be as many
-            what = f"its {name} has an entry for each word, or that of the new model has, not both"
-            raise UserError(what, directory, f"give a model whose {name} is the same parameter")
+            what = f"its {name} has an entry for each word and that of the new model has not, or the reverse"
+            do = f"give a model whose {name} has {'no' if axis is None else 'an'} entry for each word"
+            raise UserError(what, directory, do)
         if np.shape(theirs[name]) != tuple(wanted):
             what = f"its {name} is of shape {np.shape(theirs[name])}, not {tuple(wanted)}"
             raise UserError(what, directory, "give the options of its size")

@@ -23,7 +23,7 @@ from jaxfit.run_dir.run import Run, Trained
 from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.documents.collection import DocumentCorpus
-from jaxlm.initial import begin_from, fingerprint
+from jaxlm.initial import begin_from, beginning
 from jaxlm.model_files import FILES, write_vocabulary
 from jaxlm.trained_model import Model
 
@@ -50,7 +50,7 @@ def fit(
     with full_float32():
         known = {
             "model": record.name, "seed": seed, "corpus": corpus.describe(),
-            "initial": None if initial is None else fingerprint(initial),
+            "initial": None if initial is None else beginning(initial),
         }  # fmt: skip
         begun = _Training(record, corpus, corpus.word_counts(), recipe, config, jax.random.key(seed), known, initial)
         needed = record.structure_of(config)

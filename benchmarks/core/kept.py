@@ -189,7 +189,7 @@ def rows_of(
         newest = max(there, key=lambda each: each.date)
         names = unique(name for each in there for name in each.models)
         per_seed, seconds = [each.parts["test"] for each in there], sum(each.seconds for each in there)
-        made = summarise(table, row, per_seed, seconds, names, dict(newest.environment), newest.date)
+        made = summarise(table, row, store, per_seed, seconds, names, dict(newest.environment), newest.date)
         others: list[Mapping[str, Any]] = []
         for each in there:
             if each.environment not in (newest.environment, *others):

@@ -21,7 +21,9 @@ def measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
     needed = trained(table, row, store)
     models = unique(store.directory(spec).name for spec in needed)
     untrained = [store.identity(spec) for spec in row.specs() if spec not in needed]
-    made = summarise(table, row, per_seed, ended(table, row, start), models, record.environment(), record.today())
+    made = summarise(
+        table, row, store, per_seed, ended(table, row, start), models, record.environment(), record.today()
+    )
     return {**made, **({"not trained": untrained} if untrained else {})}
 
 
@@ -40,6 +42,7 @@ def ended(table: Table, row: Row, start: float) -> float:
 def summarise(
     table: Table,
     row: Row,
+    store: Store,
     per_seed: list[Measured],
     seconds: float,
     models: list[str],
@@ -52,7 +55,9 @@ def summarise(
         values: list[Any] = [measured[column.name] for measured in per_seed if column.name in measured]
         if values:
             cells[column.name] = _cell(values)
-    over = {"resampled": table.units} if any("interval" in cell for cell in cells.values()) else {}
+    over = (
+        {"resampled": table.resampled or store.resampled} if any("interval" in cell for cell in cells.values()) else {}
+    )
     drawn = [measured[record.DRAWN] for measured in per_seed if record.DRAWN in measured]
     return {
         "label": list(row.label),

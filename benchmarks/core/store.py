@@ -84,7 +84,7 @@ class Store(ABC):
     data_sets: ClassVar[tuple[str, ...]]  # names, the built-in ones first
     thesis_data: ClassVar[str]  # the data of the thesis' figures
     unit: ClassVar[str]  # of the data
-    resampled: ClassVar[str]  # what the bootstrap is over: nearly independent units of the test
+    resampled: str  # what the bootstrap is over: nearly independent units of the test
     substitutes: ClassVar[str] = ""  # in which way the models of a dry run differ from the trained ones
     sources: ClassVar[tuple[str, ...]]  # modules that determine a result in addition to the model's own
     name: str  # of the data

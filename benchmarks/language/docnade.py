@@ -67,10 +67,10 @@ NOTE = (
     "those of WikiText-2 also paragraphs, headings and blank lines, of which 50 have more than twice the words. "
     "Contexts of n-grams, and the state of recurrent networks, run on across line ends and groups. At the scales cpu "
     "and full, LM and DocNADE-LM have 100 features, 200 hidden units and a context of 5 words, the LBL and the HLBL "
-    "(T7 of Table 4.4) 100 features, the LSTM and the GRU 300 units; all published models have 100 of either. LM, "
-    "DocNADE-LM, the LSTM and the GRU are trained by importance sampling, as their recipes say, with 1,000 words drawn "
-    "as noise for each minibatch, which is several times as fast. All but the HLBL are evaluated "
-    "by the softmax over all words; the published LM and DocNADE-LM have a hierarchical softmax of two levels "
+    "(T7 of Table 4.4) 100 features, the LSTM and the GRU 300 units; all published models have 100 of either. By the "
+    "recipe `tuned`, LM, DocNADE-LM, the LSTM and the GRU are trained by importance sampling, with 1,000 words drawn "
+    "as noise for each minibatch, which is several times as fast. All but the HLBL are evaluated by the softmax over "
+    "all words; the published LM and DocNADE-LM have a hierarchical softmax of two levels "
     f"(`jaxlm train docnade-lm --objective classes`). {TIMES}"
 )
 TABLES = {

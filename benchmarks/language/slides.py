@@ -183,13 +183,13 @@ TABLES = {
         _table(
             "slides-ptb", "", "Neural models and n-grams, alone and mixed with KN5", ("model",), (*MIXTURES, MINUTES),
             _ptb,
-            "Mixtures are with the interpolated KN5, the last one of all models. At the scales cpu and full, the NPLM, "
-            "LBL and NLBL have 100 features and a context of 5 words, the RNN 400 units, the LSTM and GRU 300; "
+            "Mixtures are with the interpolated KN5, the last one of all models. At the scales cpu and full, the "
+            "NPLM, LBL and NLBL have 100 features and a context of 5 words, the RNN 400 units, the LSTM and GRU 300; "
             "the NLBL adds its hidden layer to the linear prediction of the LBL. Recurrent networks are trained by "
             "importance sampling, as their recipes say, the others by the softmax over all words, by which all are "
-            "evaluated. The published figure of the NLBL is of another table of the slides, in which KN5 has 123.3. "
-            "The published mixtures are of proportions that the slides do not state; they do not say which epochs were "
-            f"chosen by what. {TIMES}",
+            "evaluated. Where published figures are shown, that of the NLBL is of another table of the slides, in "
+            "which KN5 has 123.3, and those of mixtures are of proportions that the slides do not state; they do not "
+            f"say which epochs were chosen by what. {TIMES}",
             _ptb_claims, published="Mirowski 2014 (Penn Treebank; LSTM of 2 × 200 units: Zaremba et al. 2014)",
             published_data=PTB, kept=True,
         ),
@@ -197,7 +197,8 @@ TABLES = {
             "slides-nce", "", "LBL with a context of 2 words by maximum likelihood and by noise-contrastive estimation",
             ("objective", "noise"), (PERPLEXITY, MINUTES), _nce,
             "Perplexities are exactly normalised, whatever the objective. All objectives of the LBL have the recipe "
-            f"of maximum likelihood. The published times, hours of another machine, are given in minutes. {TIMES}",
+            "of maximum likelihood. Where published times are shown, hours of another machine, they are in minutes. "
+            f"{TIMES}",
             _nce_claims, published="Mnih and Teh 2012, as in Mirowski 2014 (Penn Treebank)", published_data=PTB,
             kept=True,
         ),

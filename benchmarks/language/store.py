@@ -33,10 +33,14 @@ TreeSpec = tuple[str, float, int]  # kind, ε, copies
 RANDOM: TreeSpec = ("random", 0.0, 1)
 # Units of the bootstrap are parts of a text, of consecutive lines: neighbouring lines are of one subject. Blocks of ten
 # lines are still correlated with their neighbours (.5 on the Penn Treebank), so that they are added up to 50 parts.
-# Blocks of a short text are shorter, so that there are 20. Articles of WikiText-2 are about as long as one of 50 parts,
-# which are correlated as well (.45), so that there are 25.
+# Blocks of a short text are shorter, so that there are 20. One of 50 parts of WikiText-2 is about as long as an
+# article, and neighbouring parts are still correlated (.45), so that it has 25.
 BLOCK, PARTS, LEAST_PARTS = 10, 50, 20
 PARTS_OF = {"wikitext-2": 25}
+
+
+def _parts(number: int) -> str:
+    return f"up to {number} parts of consecutive lines"
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ class LanguageStore(Store):
     data_sets = (*sets.BUILT_IN, *sets.TEXTS)
     thesis_data = "AP News, 14 million words"
     unit = "words"
-    resampled = f"up to {PARTS} parts of consecutive lines"
+    resampled = _parts(PARTS)
     substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
     parts: tuple[str, ...] = ("valid", "test")
     sources = ("jaxlm.train_by_sgd",)
@@ -122,6 +126,8 @@ class LanguageStore(Store):
         super().__init__(corpus, scale, recipe, work, show)
         self.corpus, self.name, self.num_valid = corpus, corpus.name, len(corpus.valid)
         self.quotable = corpus.name not in sets.TEXTS or sets.TEXTS[corpus.name].quotable
+        if self.name in PARTS_OF:
+            self.resampled = _parts(PARTS_OF[self.name])
         self._proportions: dict[tuple[Spec, ...], np.ndarray] = {}
 
     @staticmethod
@@ -243,7 +249,7 @@ class LanguageStore(Store):
     def in_parts(self, scores: Scores) -> Scores:
         """Add scores up to the number of parts that the text has, if there are more.
 
-        It takes two steps, so that scores that were kept of PARTS parts have the same parts in the end.
+        They are grouped into PARTS first: so those that were kept when every text had PARTS end in the same parts.
         """
         return scores.grouped(PARTS).grouped(PARTS_OF.get(self.name, PARTS))
 

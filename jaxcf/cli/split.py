@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
     files = {out / f"{name}.csv": part for name, part in parts(args, table.ratings)}
     for path in files:
         if path.exists():
-            raise UserError("a file is there already", path, "choose another --out, or remove it")
+            raise UserError("a file is there already", path, "remove the file, or choose another --out")
     writing.write(files, table.catalogue, args.counts)
     written = {str(path): len(part.user) for path, part in files.items()}
     if args.json:

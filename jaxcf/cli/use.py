@@ -42,11 +42,12 @@ def add_export(parser: Parser) -> None:
     parser.add_argument(
         "--format", type=options.choice("--format", FORMS), default=FORMS[0], metavar="|".join(FORMS),
         help=f"safetensors: the parameters, with mean and unit as metadata, of which predictions, or scores, are: "
-        f"{formulas()}; of RBMs with num_values, low, step and center, of which predictions are low + step Σ_k k P(k), "
-        "k from 0, by the thesis' Eq. 5.11 with p - center for p. numpy: a folder with users.npy and items.npy, "
-        "float32, whose inner products are predictions or scores, biases included, for programs that search by them "
-        "(faiss). hub: a folder that hubs of models accept (huggingface_hub.upload_folder), with a card, from which "
-        f"commands and jaxcf.load read the same model (default: {FORMS[0]})",
+        f"{formulas()}. For RBMs the metadata are num_values, low, step and center; predictions are low + "
+        "step Σ_k k P(k), for k = 0, …, num_values - 1, where P(k) is Eq. 5.11 of the thesis with p - center in place "
+        "of p. numpy: a folder with users.npy and items.npy, float32, whose inner products are predictions or scores, "
+        "biases included, for programs that search by them (faiss). hub: a folder that hubs of models accept "
+        "(huggingface_hub.upload_folder), with a card, from which commands and jaxcf.load read the same model "
+        f"(default: {FORMS[0]})",
     )  # fmt: skip
     parser.add_argument(
         "--out", metavar="FILE", help="the .safetensors file, beside which ids go as text, or the new folder"

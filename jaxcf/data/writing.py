@@ -15,7 +15,8 @@ from jaxfit.run_dir.atomic import replacing
 def write(parts: Mapping[Path, Ratings], catalogue: Catalogue, counts: bool = False) -> None:
     """Write ratings, with ids of their users and items, as CSV files whose header `reading.read` reads.
 
-    All or none are written; if the process is killed as they are put in place, those that are there are whole.
+    Either all are written or none, unless the process is killed while they are put in place: then those that are there
+    are complete.
 
     Args:
         parts: file -> its ratings.

@@ -41,7 +41,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Raises:
         UserError: The disk is full or may not be written; what was at `path` before is then untouched. Something other
-            than a file or a folder is there, such as a device.
+            than a file or a folder is there, such as a device. Its folder is a file, or a link to nowhere.
     """
     _require_replaceable(path)
     token = uuid.uuid4().hex[:12]

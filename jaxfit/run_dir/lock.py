@@ -39,7 +39,7 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
     with _claims:
         if place in _held:
             raise _taken("thread", doing, directory)
-        there = directory.is_dir()
+        there = os.path.isdir(directory)
         descriptor = _opened(directory)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,19 +70,19 @@ def _opened(directory: Path) -> int:
 
 
 def unwritable(error: OSError, path: Path, folder: Path, advice: str) -> UserError:
-    """Return what to tell of a path that cannot be written, or whose folder is not one.
+    """Return the error for a path that cannot be written, or whose folder is a file or a link to nowhere.
 
     Args:
-        error: that writing gave.
+        error: what writing raised.
         path: what was to be written.
-        folder: the folder that it is in, or that it is.
-        advice: what to do if the folder is not the reason.
+        folder: the folder that `path` is in, or `path` itself.
+        advice: what to do in other cases.
     """
-    file = next((place for place in (folder, *folder.parents) if place.is_file()), None)
-    if file is not None:
-        return UserError("it is a file, not a folder", file, "choose another folder")
-    if folder.is_symlink() and not folder.exists():
-        return UserError("the link leads nowhere", folder, "choose another folder")
+    for place in (folder, *folder.parents):  # by functions that raise no error of their own
+        if os.path.isfile(place):
+            return UserError("it is a file, not a folder", place, "choose another folder")
+        if os.path.islink(place) and not os.path.exists(place):
+            return UserError("the link leads nowhere", place, "choose another folder")
     return UserError(f"cannot write: {error.strerror or error}", path, advice)
 
 

@@ -53,6 +53,7 @@ OBJECTIVES = {  # of models whose training is tested with another one
     "gru-topics": "toys.objectives:GRU_TOPICS",
     "docnade-lm-classes": "toys.objectives:DOCNADE_LM",
     "docnade-lm-tree": "toys.objectives:DOCNADE_LM_TREE",
+    "docnade-lm-nce": "toys.objectives:DOCNADE_LM_NCE",
     "docnade-lm-softmax": "toys.objectives:DOCNADE_LM_SOFTMAX",
 }
 

@@ -276,8 +276,8 @@ def cost(config: Config, costs: Any = None) -> Cost:
 
 # Differs: the paper states stochastic gradient descent over documents, a hierarchical softmax of two levels of about
 # √N_w classes, early stopping and 100 hidden units. The function g, which words make a class, the rate and the
-# minibatch are ours. "tuned" was chosen on the Penn Treebank's validation text, of the NPLM's recipe and of others of
-# its decays and dropout, with five grouped lines.
+# minibatch are ours. "tuned" is the NPLM's recipe with smaller decays, less dropout and importance sampling, chosen on
+# the Penn Treebank's validation text with five grouped lines.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

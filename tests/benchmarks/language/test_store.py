@@ -110,7 +110,11 @@ def test_a_text_of_long_articles_has_fewer_parts(tmp_path) -> None:
     store, blocks = LanguageStore.open("tiny", None, None, "tuned", tmp_path), np.arange(436.0)
     scores = Scores(blocks, np.ones(436), np.exp)
     assert len(store.grouped(scores).total) == PARTS
-    earlier, store.name = store.grouped(scores), "wikitext-2"
+    earlier, store = (
+        store.grouped(scores),
+        LanguageStore(store.corpus._replace(name="wikitext-2"), store.scale, "tuned", tmp_path),
+    )
+    assert store.resampled == "up to 25 parts of consecutive lines"
     assert len(store.grouped(scores).total) == 25
     np.testing.assert_array_equal(store.grouped(scores).total, store.grouped(earlier).total)
     assert store.grouped(scores).total.sum() == blocks.sum()

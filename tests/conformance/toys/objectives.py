@@ -32,4 +32,5 @@ GRU_TOPICS = record("gru-topics", gru.MODEL, num_topics=3, num_layers=2, **UNDRO
 PLAIN = {"dropout": 0.0, "feature_dropout": 0.0}
 DOCNADE_LM = record("docnade-lm-classes", docnade_lm.MODEL, objective="classes", **PLAIN)
 DOCNADE_LM_TREE = record("docnade-lm-tree", docnade_lm.MODEL, objective="tree", direct=True, **PLAIN)
+DOCNADE_LM_NCE = record("docnade-lm-nce", docnade_lm.MODEL, objective="nce", **PLAIN)
 DOCNADE_LM_SOFTMAX = record("docnade-lm-softmax", docnade_lm.MODEL, objective="softmax", **PLAIN)

@@ -230,9 +230,10 @@ def test_a_file_does_not_take_a_folders_place(tmp_path):
 @pytest.mark.parametrize(
     ("name", "said"),
     [("file/new", r"a file, not a folder \(.*/file\)"), ("file/in/new", r"a file, not a folder \(.*/file\)"),
-     ("link/new", r"the link leads nowhere \(.*/link\)")],
+     ("link/new", r"the link leads nowhere \(.*/link\)"), ("link/in/new", r"the link leads nowhere \(.*/link\)"),
+     (f"{300 * 'x'}/new", "choose a shorter name")],
 )  # fmt: skip
-def test_what_stands_in_for_the_folder_is_named(tmp_path, name, said):
+def test_what_is_wrong_with_the_folder_is_said(tmp_path, name, said):
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(UserError, match=said), atomic.replacing(tmp_path / name) as new:

@@ -192,4 +192,4 @@ def test_links_in_a_circle_are_one_line(out, more, folder, capsys, monkeypatch):
     assert main(training(folder, Path(out), "--quiet", *more)) == 2
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith("jaxlm: ")
-    assert f"({out}) - choose another" in said
+    assert "(loop) - choose another" in said

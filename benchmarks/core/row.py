@@ -55,9 +55,8 @@ def summarise(
         values: list[Any] = [measured[column.name] for measured in per_seed if column.name in measured]
         if values:
             cells[column.name] = _cell(values)
-    over = (
-        {"resampled": table.resampled or store.resampled} if any("interval" in cell for cell in cells.values()) else {}
-    )
+    units = table.resampled or store.resampled
+    over = {"resampled": units} if any("interval" in cell for cell in cells.values()) else {}
     drawn = [measured[record.DRAWN] for measured in per_seed if record.DRAWN in measured]
     return {
         "label": list(row.label),

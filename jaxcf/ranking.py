@@ -232,7 +232,7 @@ def _of_block(
     place = np.arange(len(row)) - np.searchsorted(row, row)  # `row` is sorted, before as after
     listed = np.zeros(num_items, bool)
     listed[item[order[place < k]]] = True
-    skipped = len(users) - len(result.users)  # also those for whom no item is left to rank
+    skipped = len(users) - len(result.users)  # also those with no item left to rank
     return Ranking(k, result.users, result.precisions, result.recalls, result.ndcgs, skipped, listed)
 
 

@@ -12,6 +12,7 @@ from benchmarks.core.changes import changed
 from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.core.verdict import Scores
 from benchmarks.data import content, sets
+from benchmarks.language import parts as parts_of_text
 from benchmarks.language.scales import SCALES, LanguageScale, speed_text, text
 from benchmarks.measurement import rounding
 from jaxfit.recipe import Recipe
@@ -31,16 +32,6 @@ from jaxlm.trees.paths import Tree, levels
 
 TreeSpec = tuple[str, float, int]  # kind, ε, copies
 RANDOM: TreeSpec = ("random", 0.0, 1)
-# Units of the bootstrap are parts of a text, of consecutive lines: neighbouring lines are of one subject. Blocks of ten
-# lines are still correlated with their neighbours (.5 on the Penn Treebank), so that they are added up to 50 parts.
-# Blocks of a short text are shorter, so that there are 20. One of 50 parts of WikiText-2 is about as long as an
-# article, and neighbouring parts are still correlated (.45), so that it has 25.
-BLOCK, PARTS, LEAST_PARTS = 10, 50, 20
-PARTS_OF = {"wikitext-2": 25}
-
-
-def _parts(number: int) -> str:
-    return f"up to {number} parts of consecutive lines"
 
 
 @dataclass(frozen=True)
@@ -114,7 +105,7 @@ class LanguageStore(Store):
     data_sets = (*sets.BUILT_IN, *sets.TEXTS)
     thesis_data = "AP News, 14 million words"
     unit = "words"
-    resampled = _parts(PARTS)
+    resampled = parts_of_text.described()
     substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
     parts: tuple[str, ...] = ("valid", "test")
     sources = ("jaxlm.train_by_sgd",)
@@ -126,8 +117,8 @@ class LanguageStore(Store):
         super().__init__(corpus, scale, recipe, work, show)
         self.corpus, self.name, self.num_valid = corpus, corpus.name, len(corpus.valid)
         self.quotable = corpus.name not in sets.TEXTS or sets.TEXTS[corpus.name].quotable
-        if self.name in PARTS_OF:
-            self.resampled = _parts(PARTS_OF[self.name])
+        if self.resampled == LanguageStore.resampled:  # not of tasks
+            self.resampled = parts_of_text.described(self.name)
         self._proportions: dict[tuple[Spec, ...], np.ndarray] = {}
 
     @staticmethod
@@ -240,22 +231,14 @@ class LanguageStore(Store):
             inside: bool [events], the events that count; None: all.
         """
         ends = getattr(self.corpus, part) == self.corpus.vocabulary.eos
-        lines = max(1, min(BLOCK, int(ends.sum()) // LEAST_PARTS))
-        block = (np.cumsum(ends) - ends) // lines
+        block = parts_of_text.blocks(ends)
         counted = np.ones(len(nats), np.bool_) if inside is None else inside
         total = np.bincount(block, np.where(counted, nats, 0.0))
-        return self.in_parts(Scores(total, np.bincount(block, counted), finish, seeded))
-
-    def in_parts(self, scores: Scores) -> Scores:
-        """Add scores up to the number of parts that the text has, if there are more.
-
-        They are grouped into PARTS first: so those that were kept when every text had PARTS end in the same parts.
-        """
-        return scores.grouped(PARTS).grouped(PARTS_OF.get(self.name, PARTS))
+        return parts_of_text.grouped(Scores(total, np.bincount(block, counted), finish, seeded), self.name)
 
     def grouped(self, scores: Scores) -> Scores:
         """Return kept scores, added up to parts of the text."""
-        return self.in_parts(scores)
+        return parts_of_text.grouped(scores, self.name)
 
     def proportion(self, first: Spec, second: Spec) -> float:
         """Return the proportion of the first model that fits validation best in a mixture of two."""

@@ -66,7 +66,7 @@ class TaskStore(LanguageStore):
 
     def grouped(self, scores: Scores) -> Scores:
         """Return scores of questions, lists or groups of pairs as they were kept; those of the text, by its parts."""
-        return self.in_parts(scores) if scores.finish is np.exp else scores
+        return super().grouped(scores) if scores.finish is np.exp else scores
 
     @staticmethod
     @abstractmethod

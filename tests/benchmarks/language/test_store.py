@@ -8,8 +8,9 @@ import pytest
 from benchmarks.core import record, training_times
 from benchmarks.core import store as stores
 from benchmarks.core.verdict import Scores
+from benchmarks.language.parts import BLOCK, LEAST_PARTS, PARTS
 from benchmarks.language.scales import SCALES, text
-from benchmarks.language.store import BLOCK, LEAST_PARTS, PARTS, LanguageStore, Spec
+from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import kn
 from jaxfit import fit
 from jaxfit.errors import Interrupted

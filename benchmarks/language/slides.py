@@ -10,12 +10,12 @@ import numpy as np
 
 from benchmarks.core.comparisons import relative
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
-from benchmarks.core.verdict import TARGET, Claim, Comparison, Scores
+from benchmarks.core.verdict import TARGET, Claim, Comparison
 from benchmarks.language import measures
 from benchmarks.language.claims import TextModels, percent
-from benchmarks.language.scales import LanguageScale
+from benchmarks.language.scales import MANY_WORDS, LanguageScale
 from benchmarks.language.store import LanguageStore, Spec
-from benchmarks.language.tables import MIXTURES, PERPLEXITY, kn
+from benchmarks.language.tables import FITTED, MIXTURES, PERPLEXITY, kn
 from jaxlm.tasks import mixture
 
 PTB = "ptb"
@@ -35,19 +35,30 @@ NCE_LOSS, CLASSES_LOSS = 0.01, 0.02
 FEW_UNITS = (
     ("objective", "classes"), ("tied", False), ("dropout", 0.2), ("feature_dropout", 0.1), ("word_dropout", 0.0),
 )  # fmt: skip
+# of models whose recipe has the softmax over all words
+SAMPLED = (("objective", "importance"), ("num_noise", 1000), ("shared_noise", True))
 ML, CLASSES, IMPORTANCE = "maximum likelihood", "classes", "importance sampling"
 
 
 def neural_models(scale: LanguageScale) -> dict[str, Spec]:
-    """Return the neural models by name; recurrent ones have 3 or 4 times as many units as others have features."""
+    """Return the neural models by name; recurrent ones have 3 or 4 times as many units as others have features.
+
+    By the recipe "tuned", recurrent ones are trained by importance sampling, and of many words so are all.
+    """
     units = {"rnn": 4, "lstm": 3, "gru": 3}
     return {
         name.upper(): Spec(
             name,
             config=tuple((field, times * scale.num_features) for field in ("num_features", "num_hidden") if times),
+            of_many_words=() if times else SAMPLED,
         )
         for name, times in ((name, units.get(name, 0)) for name in ("nplm", "lbl", "nlbl", "rnn", "lstm", "gru"))
     }
+
+
+def _all_models(scale: LanguageScale) -> dict[str, Spec]:
+    """Return the models that are mixed with KN5, by name."""
+    return {"class 5-gram": Spec("class-ngram", config=(("order", 5),)), "cache": Spec("cache"), **neural_models(scale)}
 
 
 def _ptb(scale: LanguageScale, seeds: int | None) -> list[Row]:
@@ -57,29 +68,34 @@ def _ptb(scale: LanguageScale, seeds: int | None) -> list[Row]:
         "RNN": {"perplexity": 123.0, "fitted": 106.0},
         "LSTM": {"perplexity": 114.5},
     }
-    counted = {"class 5-gram": Spec("class-ngram", config=(("order", 5),)), "cache": Spec("cache")}
-    models = counted | neural_models(scale)
-    draws = {name: seeded(1 if spec.counted else seeds or scale.seeds, spec, kn(5)) for name, spec in models.items()}
-    every = seeded(seeds or scale.seeds, kn(5), *models.values())
     return [
         Row((KN5,), ((kn(5),),), {"perplexity": 141.0}, measures.perplexity_and_minutes),
-        *(Row((name,), draws[name], published.get(name, {}), _mixed) for name in models),
-        Row((ALL,), every, {}, _together),
+        *(Row((name,), draws, published.get(name, {}), _mixed) for name, draws in _with_kn5(scale, seeds).items()),
     ]
+
+
+def _mixture(scale: LanguageScale, seeds: int | None) -> list[Row]:
+    """Return the rows of mixtures: of each model with KN5, and of all models."""
+    every = seeded(seeds or scale.seeds, *_all_models(scale).values(), kn(5))
+    return [Row((name,), draws, {}, _fitted) for name, draws in {**_with_kn5(scale, seeds), ALL: every}.items()]
+
+
+def _with_kn5(scale: LanguageScale, seeds: int | None) -> dict[str, tuple[tuple[Spec, ...], ...]]:
+    """Return each model with KN5, once or with each seed."""
+    return {
+        name: seeded(1 if spec.counted else seeds or scale.seeds, spec, kn(5))
+        for name, spec in _all_models(scale).items()
+    }
 
 
 def _mixed(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
     return {**measures.mixed(store, specs, part), "minutes": measures.training_minutes(store, specs[0])}
 
 
-def _together(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
-    return {"fitted": _of_all(store, specs, part)}
-
-
-def _of_all(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Scores:
-    """Measure the mixture of all models, with the proportions that fit validation best."""
+def _fitted(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> Measured:
+    """Measure the mixture of models, with the proportions that fit validation best."""
     mixed = mixture.mix_all([store.get(spec).predictions(part) for spec in specs], store.proportions(*specs))
-    return store.by_blocks(-mixed, part, seeded=True)
+    return {"fitted": store.by_blocks(-mixed, part, seeded=True)}
 
 
 def _ptb_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
@@ -90,12 +106,6 @@ def _ptb_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cl
         models.compare(f"mixture of {name}, and {alone}", ((name, "fitted"), (alone, "perplexity")))
         for name in networks for alone in (name, KN5)
     ]  # fmt: skip
-    together = [
-        Comparison(f"{ALL}, and {name}", [
-            [models.scores(each, "fitted", draw) for each in (ALL, name)] for draw in range(len(models.rows[ALL].draws))
-        ])
-        for name in models.rows if name not in (KN5, ALL)
-    ]  # fmt: skip
     return [
         claim("the feed-forward network is on par with KN5 (within 3 %)",
               [models.pair("NPLM", KN5, claimed=(-0.03, 0.03), quantity=relative)]),
@@ -104,12 +114,23 @@ def _ptb_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cl
         claim("the recurrent network's mixture with KN5 is better than the feed-forward network's",
               [models.pair("RNN", "NPLM", "fitted")]),
         Claim(TARGET, "the nonlinear LBL is better than the LBL of the same size", [models.pair("NLBL", "LBL")]),
-        Claim(TARGET, "the mixture of all models is better than that of each with KN5", together),
         *(
             Claim(TARGET, text, [models.compare("", [(name, column)], (-np.inf, most), np.positive)])
             for text, name, column, most in TARGETS if store.name == PTB
         ),
     ]  # fmt: skip
+
+
+def _mixture_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    models = TextModels(store, rows, part)
+    draws = range(len(models.rows[ALL].draws))  # also beside models without a seed
+
+    def better_than(name: str) -> Comparison:
+        scores = [[models.scores(each, "fitted", draw) for each in (ALL, name)] for draw in draws]
+        return Comparison(f"{ALL}, and {name}", scores)
+
+    together = [better_than(name) for name in models.rows if name != ALL]
+    return [Claim(TARGET, "the mixture of all models is better than that of each with KN5", together)]
 
 
 def _nce_specs(scale: LanguageScale) -> dict[tuple[str, str], tuple[Spec, dict[str, float]]]:
@@ -183,15 +204,21 @@ TABLES = {
         _table(
             "slides-ptb", "", "Neural models and n-grams, alone and mixed with KN5", ("model",), (*MIXTURES, MINUTES),
             _ptb,
-            "Mixtures are with the interpolated KN5, the last one of all models. At the scales cpu and full, the "
-            "NPLM, LBL and NLBL have 100 features and a context of 5 words, the RNN 400 units, the LSTM and GRU 300; "
-            "the NLBL adds its hidden layer to the linear prediction of the LBL. Recurrent networks are trained by "
-            "importance sampling, as their recipes say, the others by the softmax over all words, by which all are "
-            "evaluated. Where published figures are shown, that of the NLBL is of another table of the slides, in "
-            "which KN5 has 123.3, and those of mixtures are of proportions that the slides do not state; they do not "
-            f"say which epochs were chosen by what. {TIMES}",
+            "Mixtures are with the interpolated KN5. At the scales cpu and full, the NPLM, LBL and NLBL have 100 "
+            "features and a context of 5 words, the RNN 400 units, the LSTM and GRU 300; the NLBL adds its hidden "
+            "layer to the linear prediction of the LBL. By the recipe `tuned`, recurrent networks are trained by "
+            f"importance sampling, and so are the others on texts of more than {MANY_WORDS:,} words; else by the "
+            "softmax over all words, by which all are evaluated. Where published figures are shown, that of the NLBL "
+            "is of another table of the slides, in which KN5 has 123.3, and those of mixtures are of proportions that "
+            f"the slides do not state; they do not say which epochs were chosen by what. {TIMES}",
             _ptb_claims, published="Mirowski 2014 (Penn Treebank; LSTM of 2 × 200 units: Zaremba et al. 2014)",
             published_data=PTB, kept=True,
+        ),
+        _table(
+            "slides-mixture", "", "Neural models and n-grams, each mixed with KN5, and the mixture of all",
+            ("model",), (FITTED,), _mixture,
+            "Models are those of `slides-ptb`; the proportions of all mixtures fit the validation text best.",
+            _mixture_claims,
         ),
         _table(
             "slides-nce", "", "LBL with a context of 2 words by maximum likelihood and by noise-contrastive estimation",

@@ -13,7 +13,7 @@ from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.core.verdict import Scores
 from benchmarks.data import content, sets
 from benchmarks.language import parts as parts_of_text
-from benchmarks.language.scales import SCALES, LanguageScale, speed_text, text
+from benchmarks.language.scales import MANY_WORDS, SCALES, LanguageScale, speed_text, text
 from benchmarks.measurement import rounding
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
@@ -50,6 +50,7 @@ class Spec:
     initial: "Spec | None" = None  # begun from the parameters of this model
     left_out: tuple[int, int] | None = None  # (i, n): trained without the i-th of n parts of the text
     recipe: tuple[tuple[str, Any], ...] = ()  # what differs from the scale's own, as `changed` takes it
+    of_many_words: tuple[tuple[str, Any], ...] = ()  # what differs from "tuned" besides, of more than MANY_WORDS
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
@@ -146,10 +147,9 @@ class LanguageStore(Store):
 
     def size(self, specs: Iterable[Spec] = ()) -> str:
         """Say how much data there is."""
-        corpus = self.corpus
         return (
-            f"{len(corpus.train):,} events for training, {len(corpus.test):,} for the test, "
-            f"{len(corpus.vocabulary):,} words"
+            f"{len(self.corpus.train):,} events for training, {len(self.corpus.test):,} for the test, "
+            f"{len(self.corpus.vocabulary):,} words"
         )
 
     def identity(self, spec: Spec) -> dict[str, Any]:
@@ -164,8 +164,7 @@ class LanguageStore(Store):
         if not self.stepwise(spec):
             return known | dict(spec.config)
         recipe, config = self._recipe(spec)
-        known |= {"seed": spec.seed, "recipe": asdict(recipe), "config": config}
-        known |= rounding.identity(spec.products)
+        known |= {"seed": spec.seed, "recipe": asdict(recipe), "config": config} | rounding.identity(spec.products)
         if spec.initial is not None:
             known["initial"] = self.identifier(spec.initial)
         if spec.tree_of is not None:
@@ -184,7 +183,9 @@ class LanguageStore(Store):
         field = size_field(record.config)
         sized = {field: self.scale.num_features} if field else {}
         recipe = self.scale.adapt(spec.model, self.recipe, recipe)
-        known, config = changed(recipe, {**config, **sized, **dict(spec.config)}, spec.recipe)
+        many_words = self.recipe == "tuned" and len(self.corpus.vocabulary) > MANY_WORDS
+        changes = spec.recipe + spec.of_many_words * many_words
+        known, config = changed(recipe, {**config, **sized, **dict(spec.config)}, changes)
         assert known is not None
         return known, config
 

@@ -9,12 +9,8 @@ from benchmarks.language.scales import LanguageScale
 from benchmarks.language.store import RANDOM, LanguageStore, Spec
 
 PERPLEXITY = Column("perplexity", "perplexity", first=True)
-MIXTURES = (
-    PERPLEXITY,
-    Column("mixture", "mixture"),
-    Column("fitted", "fitted mixture"),
-    Column("proportion", "fitted proportion", 2),
-)
+FITTED = Column("fitted", "fitted mixture")
+MIXTURES = (PERPLEXITY, Column("mixture", "mixture"), FITTED, Column("proportion", "fitted proportion", 2))
 STATISTICS = (Column("length", "mean code length"), Column("codes", "mean codes"), Column("nodes", "non-leaf nodes", 0))
 BIAS = (Column("bias", "bias", 3), Column("variance", "variance", 3))
 # Table 4.3: label, algorithm, (kind, ε, copies)

@@ -10,6 +10,7 @@ from benchmarks.core import store as stores
 from benchmarks.core.verdict import Scores
 from benchmarks.language.parts import BLOCK, LEAST_PARTS, PARTS
 from benchmarks.language.scales import SCALES, text
+from benchmarks.language.slides import SAMPLED, neural_models
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import kn
 from jaxfit import fit
@@ -33,6 +34,18 @@ def test_the_size_of_a_scale_suits_the_recipe(name, scale, tmp_path) -> None:
     kind, counts = record.structure_of(config), np.ones(50, np.int64)
     structure = None if kind is None else kind.stand_in(kind.choose(config, {}), len(counts), counts)
     record.configure(len(counts), structure, config, counts)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "most", "objective"), [("tuned", 60, "softmax"), ("tuned", 59, "importance"), ("thesis", 59, "softmax")]
+)
+def test_many_words_are_trained_by_importance_sampling(recipe, most, objective, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("benchmarks.language.store.MANY_WORDS", most)
+    store = LanguageStore.open("tiny", None, None, recipe, tmp_path)
+    assert len(store.corpus.vocabulary) == 60
+    spec = neural_models(store.scale)["LBL"]
+    assert store.identity(spec)["config"].get("objective", "softmax") == objective
+    assert store.identity(spec) == store.identity(Spec("lbl", config=SAMPLED if objective == "importance" else ()))
 
 
 def test_a_text_that_is_read_otherwise_is_trained_on_again(tmp_path) -> None:

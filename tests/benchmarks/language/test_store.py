@@ -10,7 +10,7 @@ from benchmarks.core import store as stores
 from benchmarks.core.verdict import Scores
 from benchmarks.language.parts import BLOCK, LEAST_PARTS, PARTS
 from benchmarks.language.scales import SCALES, text
-from benchmarks.language.slides import SAMPLED, neural_models
+from benchmarks.language.slides import DECAYS, SAMPLED, neural_models
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import kn
 from jaxfit import fit
@@ -45,7 +45,8 @@ def test_many_words_are_trained_by_importance_sampling(recipe, most, objective, 
     assert len(store.corpus.vocabulary) == 60
     spec = neural_models(store.scale)["LBL"]
     assert store.identity(spec)["config"].get("objective", "softmax") == objective
-    assert store.identity(spec) == store.identity(Spec("lbl", config=SAMPLED if objective == "importance" else ()))
+    changes = (*SAMPLED, *DECAYS["lbl"]) if objective == "importance" else ()
+    assert store.identity(spec) == store.identity(Spec("lbl", recipe=changes))
 
 
 def test_a_text_that_is_read_otherwise_is_trained_on_again(tmp_path) -> None:

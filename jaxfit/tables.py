@@ -6,8 +6,8 @@ by the *gathered* rows, and only those are written back. Two things that would s
 * Weight decay. Every weight shrinks at every step, w <- w (1 - ηλ). The table is stored as w = s·v with one scalar s,
   so that decaying it is s <- s (1 - ηλ) and a gradient step is v <- v - η u / s; `rescale` multiplies s into v (at the
   end of an epoch, and before s could underflow: `jaxfit.loop.RESCALE_STEPS`). For SGD this equals the dense update.
-* Momenta of an optimizer. They are read, moved and written for the touched rows only: for Adam this is *lazy*
-  Adam, whose averages of a row stay as they are while no example reads it.
+* Momenta of an optimizer. They are read, moved and written for rows with a gradient only: for Adam this is *lazy*
+  Adam, whose averages of a row stay as they are in steps in which no example reads it or its gradient is zero.
 
 A row that a minibatch reads several times gets the sum of its gradients. SGD simply adds them all. An optimizer with
 memory must see the sum once. Duplicates are removed without sorting: each id writes its position in the list of ids to
@@ -273,7 +273,7 @@ def update_rows(
     def block(i: jax.Array | int, tables: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
         value, memory = tables
         ids, grad = (lax.dynamic_slice_in_dim(array, i * size, size) for array in (distinct.rows, sums))
-        # rows of zero gradient, read by padding examples alone, are skipped: Adam would move them as in earlier steps
+        # rows of zero gradient, as padding examples have, are skipped: Adam would move them as in earlier steps
         ids = jnp.where(jnp.any(grad.reshape(size, -1) != 0, axis=1), ids, len(value))
 
         def take(table: jax.Array) -> jax.Array:

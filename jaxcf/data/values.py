@@ -178,7 +178,8 @@ def without_duplicates(
         ways = "last, first, mean or sum" if counts else "last, first or mean"
         do = f"remove this rating ({quantity(repeated, 'repeated rating')} in all), or give --duplicates {ways}"
         raise UserError(what, locate(first_row), do)
-    note = f"{quantity(repeated, 'repeated rating')} of an item by the same user: --duplicates {reading.duplicates}"
+    what = quantity(repeated, f"repeated {'count' if counts else 'rating'}")
+    note = f"{what} of an item by the same user: --duplicates {reading.duplicates}"
     return take(ratings._replace(stars=stars), ~out), [note]
 
 

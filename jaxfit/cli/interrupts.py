@@ -46,7 +46,7 @@ def one_line(program: str, whole_process: bool) -> Iterator[None]:
         yield
         return
     streams.prepare()
-    report = sys.unraisablehook
+    report, stopped = sys.unraisablehook, False
 
     def end(number: int) -> NoReturn:
         with suppress(OSError):  # standard error is full or gone
@@ -55,17 +55,20 @@ def one_line(program: str, whole_process: bool) -> Iterator[None]:
         os._exit(128 + number)
 
     def receive(number: int, frame: FrameType | None) -> None:
+        nonlocal stopped
         while frame is not None:
             if frame.f_code.co_filename.startswith("<frozen importlib"):
                 end(number)
             frame = frame.f_back
+        stopped = True
         _silence_threads()
         raise signals.Signalled(number)
 
     def unraisable(what: Any) -> None:
         if isinstance(what.exc_value, KeyboardInterrupt):
             end(signals.number_of(what.exc_value))
-        report(what)
+        if not stopped:  # else of work cut off, as of an event loop of Orbax
+            report(what)
 
     sys.unraisablehook = unraisable
     try:

@@ -239,6 +239,8 @@ def _outcome(args: argparse.Namespace, trial: Trial, total: int, train: Train, m
     except FolderTaken:
         raise
     except UserError as error:  # incompatible options; a loss that is not finite
+        if isinstance(error.__cause__, OSError):  # a full disk, which is no fault of the setting
+            raise
         score, ended, why = math.inf, "diverged" if isinstance(error, Diverged) else "failed", {"error": error.what}
         note(args, f"{title}: {ended}: {error.what if ended == 'diverged' else error}")
     known = score if math.isfinite(score) else None

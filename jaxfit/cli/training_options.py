@@ -200,6 +200,7 @@ def stoppable(place: Path, work: Path | None) -> Iterator[None]:
         work: the folder in which the training saves its state; None: it cannot be resumed.
     """
     advice = "give the same command with --resume to go on"
+    there = (place / manifest.NAME).exists()
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -208,6 +209,8 @@ def stoppable(place: Path, work: Path | None) -> Iterator[None]:
             said = f", all is saved ({place}) - {advice}"
         elif not processes.leads():  # others write nothing that would tell
             said = ""
+        elif not there and work is None and (place / manifest.NAME).exists():
+            said = f", the model is complete ({place})"
         elif work is not None and replacement.goes_on(work, place):  # in building a structure, in compiling
             said = f" ({place}) - {advice} from what is saved"
         else:

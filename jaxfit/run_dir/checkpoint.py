@@ -151,8 +151,20 @@ def arrays(path: Path, like: Any) -> Any:
     abstract = jax.tree.map(
         lambda x: x if isinstance(x, np.ndarray) else jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device), like
     )
-    with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:
-        return orbax.restore(path.absolute() / "arrays", abstract)
+    try:
+        with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:
+            return orbax.restore(path.absolute() / "arrays", abstract)
+    except Exception as error:
+        if (stop := _interruption(error)) is not None:  # the reader wraps it in an error of its own
+            raise stop from None
+        raise
+
+
+def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+    """Return the interruption that an error was raised from, if any."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def load_model(path: Path, like: Any) -> Any:

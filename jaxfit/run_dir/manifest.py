@@ -97,7 +97,7 @@ def model_damage(directory: Path, files: Collection[str], *, verify: bool = Fals
     if sizes is not None:
         return sizes
     mark = _mark(directory, listed)
-    if mark is not None and not verify and mark.exists():
+    if mark is not None and not verify and os.path.exists(mark):  # unlike `Path.exists`, also where it may not look
         return None
     problem = _changed(directory, listed, read=True)
     if mark is not None and problem is None:

@@ -56,7 +56,10 @@ def folder(
                     if metadata.read_info(out).get("finished", True):
                         put(out, directory)
             finally:
-                drop_unsaved(out)
+                if resumable:
+                    drop_unsaved(out)
+                else:  # nothing goes on from it
+                    shutil.rmtree(out, ignore_errors=True)
 
 
 def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: bool) -> Path:

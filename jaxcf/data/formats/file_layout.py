@@ -163,8 +163,7 @@ def layout_of(path: Source, reading: Reading, wanted: Collection[str]) -> Layout
     if not start:
         raise UserError("the file holds blank lines only", path, "check the name")
     if len(start) == 1 and "\r" in start[0][1]:
-        do = "convert them: tr '\\r' '\\n' < FILE > NEW"
-        raise UserError("the lines end in carriage returns alone", path, do)
+        raise UserError("the lines end in carriage returns alone", path, "convert them: tr '\\r' '\\n' < FILE > NEW")
     if reading.skip_bad:
         kinds = [_kind(line, reading) for _, line in start]
         most = collections.Counter(filter(None, kinds)).most_common(1)
@@ -172,8 +171,10 @@ def layout_of(path: Source, reading: Reading, wanted: Collection[str]) -> Layout
     skip, line = start[0]
     where = f"{path}, line {skip}"
     layout = _separated(line, reading, where)
-    delimiter = layout.delimiter
-    fields, *second = [[field.strip() for field in layout.split(text)] for _, text in start[:2]]
+    delimiter, rows = layout.delimiter, [layout.split(text) for _, text in start[:2]]
+    if layout.quoted and any(re.match(r'\s+"', field) for row in rows for field in row):
+        raise UserError("a blank stands before a quoted field", where, "remove the blanks beside delimiters")
+    fields, *second = [[field.strip() for field in row] for row in rows]
     known = _known_columns(fields, COUNTS in wanted)
     in_header = named = {"user", "item"} <= known.keys()
     columns = known if named else dict(zip(COLUMNS, range(len(fields)), strict=False))
@@ -238,6 +239,7 @@ def taken(columns: dict[str, int], names: Sequence[str | int], rule: str, wanted
     """Say which columns were taken as what: "columns 2, 1, 3 as user, item, stars (by --columns)"."""
     chosen = [name for name in COLUMNS if name in columns and name in wanted]
     called = [str(names[columns[name]]) for name in chosen]
+    chosen = [COUNTS if name == "stars" and COUNTS in wanted else name for name in chosen]
     return f"columns {', '.join(called)}" + (f" as {', '.join(chosen)}" if called != chosen else "") + f" ({rule})"
 
 

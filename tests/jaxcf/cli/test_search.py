@@ -105,7 +105,7 @@ def test_trials_that_failed_or_had_less_time_are_gone_on_with(call, monkeypatch)
     def counted(name, data, directory, **options):
         trained.append(directory.name)
         if len(trained) == 1:
-            raise UserError("the disk is full")
+            raise UserError("the options do not fit")
         found = train(name, data, directory, **options)
         return found._replace(stopped="max-minutes") if len(trained) == 2 else found
 
@@ -117,6 +117,26 @@ def test_trials_that_failed_or_had_less_time_are_gone_on_with(call, monkeypatch)
     last, _ = call(*argv, "--max-minutes", 2, "--resume")
     assert trained[4:] == ["2"]
     assert {trial["ended"] for trial in last["trials"]} == {"done"}
+
+
+def test_a_full_disk_ends_the_search_and_not_a_trial(call, capsys, monkeypatch):
+    argv = ["search", "pmf", *DATA, *SMALL, "--try", "rate=0.01,0.05", "--out"]
+    whole, _ = call(*argv, "whole")
+    train = training.train
+
+    def full(name, data, directory, **options):
+        if directory.name == "2":
+            raise UserError("cannot write", directory, "free some space") from OSError()
+        return train(name, data, directory, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train", full)
+        assert main([*argv, "s"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith("cannot write (s/2) - free some space\n")
+    found, _ = call(*argv, "s", "--resume")
+    assert [trial["score"] for trial in found["trials"]] == [trial["score"] for trial in whole["trials"]]
 
 
 def test_trials_that_diverge_are_the_worst(call, capsys):

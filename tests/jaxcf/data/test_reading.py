@@ -37,6 +37,7 @@ BAD = {
     "missing time": ("1,2,3,4\n1,3,3,\n", "the time is missing", 2),
     "duplicate": ("1,2,3\n4,2,3\n1,3,1\n4,2,5\n1,2,4\n", "user 4 has already rated item 2", 4),
     "unknown names": ("a,b,c\n1,2,3\n", "columns cannot be identified: a, b, c", 1),
+    "blank before quotes": ('user,item,stars\n"1", "2",3\n', "a blank stands before a quoted field", 1),
     "many columns": ("1,2,3,4,5\n", "columns cannot be identified", 1),
     "no delimiter": ("123\n", "no known delimiter", 1),
     "short line in a Netflix file": ("1:\n2,3,2005-01-01\n3:\n3,3\n", "has 2 columns, not 3", 4),

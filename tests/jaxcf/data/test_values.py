@@ -108,7 +108,10 @@ def test_counts_are_added_up_and_stars_are_not(tmp_path):
     assert Reading.of({"duplicates": "sum"}, counts=True) == Reading.of({}, counts=True)
     with pytest.raises(UserError, match=r"only counts can be added up, not stars \(--duplicates sum\)"):
         Reading.of({"duplicates": "sum"})
-    assert rows(read(path, Reading(duplicates="sum"), counts=True)) == [(1, 1, 6)]
+    table = read(path, Reading(duplicates="sum"), counts=True)
+    assert rows(table) == [(1, 1, 6)]
+    assert "columns 1, 2, 3 as user, item, counts (in this order" in table.notes[0]
+    assert table.notes[1].endswith("1 repeated count of an item by the same user: --duplicates sum")
     for counts, advice in ((False, "first or mean$"), (True, "mean or sum$")):
         with pytest.raises(UserError, match=advice):
             read(path, counts=counts)

@@ -134,6 +134,44 @@ with interrupts.one_line("jaxlm", True):
     assert (done.returncode, done.stderr) == (130, "jaxlm: stopped by Ctrl-C\n")
 
 
+def test_what_could_not_be_raised_is_shown_unless_work_was_cut_off():
+    """As errors of an event loop that is removed."""
+    done = run_watched("""
+class Loop:
+    def __init__(self, name): self.name = name
+    def __del__(self): raise ValueError(self.name)
+with interrupts.one_line("jaxlm", True):
+    Loop("one that nobody stopped")
+    send(signal.SIGINT, 0.3)
+    try:
+        time.sleep(9)
+    finally:
+        Loop("another")
+""")
+    assert "one that nobody stopped" in done.stderr
+    assert "another" not in done.stderr
+    assert done.returncode == 130
+
+
+def test_a_signal_while_parameters_are_read_is_one_line(tmp_path):
+    done = run_watched(f"""
+import pathlib
+import jax.numpy as jnp
+import orbax.checkpoint._src.serialization.serialization as serialization
+from jaxfit.run_dir import checkpoint
+path, arrays = pathlib.Path({str(tmp_path)!r}) / "parameters", {{"R": jnp.ones(3)}}
+checkpoint.write(path, arrays, {{}})
+read = serialization._read_shard
+async def stopped(*args, **options):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return await read(*args, **options)
+serialization._read_shard = stopped
+with interrupts.one_line("jaxlm", True):
+    checkpoint.arrays(path, arrays)
+""")
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "jaxlm: stopped by SIGTERM\n")
+
+
 def test_a_command_that_was_stopped_ends_without_python_s_finalization():
     """In which XLA crashes where a thread still compiles."""
     done = run_watched("""

@@ -47,6 +47,19 @@ def test_what_was_begun_is_resumed_unless_it_was_to_replace_another_model(tmp_pa
         raise KeyboardInterrupt
 
 
+@pytest.mark.parametrize(("before", "said"), [(False, r", the model is complete \("), (True, "again to begin anew")])
+def test_a_signal_after_a_model_was_written_says_so(before, said, tmp_path):
+    if before:
+        (tmp_path / manifest.NAME).write_text("{}")
+
+    def train():
+        (tmp_path / manifest.NAME).write_text("{}")
+        raise KeyboardInterrupt
+
+    with pytest.raises(Stopped, match=said), stoppable(tmp_path, None):
+        train()
+
+
 @dataclass(frozen=True)
 class Config:
     pass

@@ -133,6 +133,19 @@ def test_without_a_cache_folder_files_are_always_read(model, reads, monkeypatch,
         assert reads
 
 
+def test_a_cache_folder_that_may_not_be_read_is_as_none(model, reads, monkeypatch):
+    def forbidden(path, **options):
+        if "whole" in str(path):
+            raise PermissionError
+        return stat(path, **options)
+
+    stat = os.stat
+    later(monkeypatch, 60)
+    monkeypatch.setattr(os, "stat", forbidden)
+    manifest.require_whole(model, FILES)
+    assert reads
+
+
 def test_no_more_states_are_remembered_than_are_useful(model, reads, monkeypatch, tmp_path):
     monkeypatch.setattr(manifest, "MAX_REMEMBERED", 4)
     for seconds in range(60, 70):

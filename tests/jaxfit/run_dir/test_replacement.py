@@ -121,6 +121,21 @@ def test_a_folder_of_models_is_no_model(tmp_path, state):
     assert (runs / "one" / "config.json").exists()
 
 
+@pytest.mark.parametrize("resumable", [False, True])
+def test_what_nothing_can_go_on_from_is_removed(tmp_path, resumable):
+    out = model(tmp_path / "kn")
+    options = {"overwrite": True, "resume": False, "resumable": resumable}
+
+    def train(new):
+        (new / "parameters").mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), replacement.folder(out, "lbl", FILES, **options) as new:
+        train(new)
+    assert out.exists()
+    assert new.exists() == resumable
+
+
 def test_only_what_can_go_on_is_resumed(tmp_path):
     out, new = model(tmp_path / "lbl"), tmp_path / ".lbl.next"
     new.mkdir()

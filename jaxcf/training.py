@@ -167,7 +167,7 @@ def _check_data(record: RatingModel, data: Dataset, rounded: bool, validated: bo
             if scale.low == scale.high:
                 raise UserError(f"{what}, and all are {scale.low:g}", data.name, do)
             raise UserError(what, data.name, f"{do}, or --levels 10 to round them")
-        if not scale.contains(np.concatenate([data.train.stars, data.valid.stars])).all():
+        if not all(scale.contains(part.stars).all() for part in (data.train, data.valid)):
             what = f"{record.name} needs ratings on the scale, {scale}; some are between"
             raise UserError(
                 what, data.name, "choose --duplicates last or first, --levels N to round them, or another model"

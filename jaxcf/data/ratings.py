@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,22 +32,25 @@ class RatingScale(NamedTuple):
 
     def contains(self, stars: ArrayLike) -> np.ndarray:
         """Return which values are ratings of the scale, up to rounding in float32."""
-        stars = np.asarray(stars, np.float64)
         rounding = 2.0**-24 * max(abs(self.low), abs(self.high))  # the largest error of float32
         margin = 1e-6 + rounding
-        inside = (stars >= self.low - margin) & (stars <= self.high + margin)
-        if not self.step:
-            return inside
-        with np.errstate(over="ignore", invalid="ignore"):  # infinite ones are outside
-            steps = (stars - self.low) / self.step
-            return inside & (np.abs(steps - np.round(steps)) < 1e-4 + rounding / self.step)
+
+        def contained(stars: NDArray[np.float64]) -> np.ndarray:
+            inside = (stars >= self.low - margin) & (stars <= self.high + margin)
+            if not self.step:
+                return inside
+            with np.errstate(over="ignore", invalid="ignore"):  # infinite ones are outside
+                steps = (stars - self.low) / self.step
+                return inside & (np.abs(steps - np.round(steps)) < 1e-4 + rounding / self.step)
+
+        return _of_float64(contained, stars, np.bool_)
 
     def level(self, stars: ArrayLike) -> NDArray[np.int32]:
         """Return the levels of ratings: their positions on the scale, 0 for the lowest.
 
         A rating halfway between two levels has the higher one.
         """
-        return np.floor((np.asarray(stars, np.float64) - self.low) / self.step + 0.5).astype(np.int32)
+        return _of_float64(lambda stars: np.floor((stars - self.low) / self.step + 0.5), stars, np.int32)
 
     def __str__(self) -> str:
         if self.low == self.high:
@@ -157,6 +161,13 @@ def _taken(column: np.ndarray, which: np.ndarray) -> np.ndarray:
     return taken
 
 
+def _of_float64(function: Callable[[NDArray[np.float64]], np.ndarray], values: ArrayLike, dtype: type) -> np.ndarray:
+    """Return a function of values in float64, computed in pieces, as another type."""
+    numbers = np.asarray(values)
+    flat = numbers.reshape(-1)
+    return filled(flat.size, dtype, lambda piece: function(flat[piece].astype(np.float64))).reshape(numbers.shape)
+
+
 def chosen(values: np.ndarray, which: np.ndarray) -> np.ndarray:
     """Return values[which], computed in pieces.
 
@@ -235,7 +246,7 @@ def grouped(index: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int32], N
 def by_user(ratings: Ratings, num_users: int) -> Vectors:
     """Group ratings by user."""
     offsets, order = grouped(ratings.user, num_users)
-    return Vectors(offsets, ratings.item[order], ratings.stars[order])
+    return Vectors(offsets, chosen(ratings.item, order), chosen(ratings.stars, order))
 
 
 def by_item(ratings: Ratings, num_items: int) -> Vectors:

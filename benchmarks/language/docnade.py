@@ -68,10 +68,11 @@ NOTE = (
     "Contexts of n-grams, and the state of recurrent networks, run on across line ends and groups. At the scales cpu "
     "and full, LM and DocNADE-LM have 100 features, 200 hidden units and a context of 5 words, the LBL and the HLBL "
     "(T7 of Table 4.4) 100 features, the LSTM and the GRU 300 units; all published models have 100 of either. By the "
-    "recipe `tuned`, LM, DocNADE-LM, the LSTM and the GRU are trained by importance sampling, with 1,000 words drawn "
-    f"as noise for each minibatch, which is several times as fast; so is the LBL on texts of more than {MANY_WORDS:,} "
-    "words. All but the HLBL are evaluated by the softmax over all words; the published LM and DocNADE-LM have a "
-    f"hierarchical softmax of two levels (`jaxlm train docnade-lm --objective classes`). {TIMES}"
+    "recipe `tuned`, these are trained by importance sampling, with 1,000 words drawn as noise for each minibatch, "
+    "which is several times as fast: LM, DocNADE-LM, the LSTM and the GRU, and where the vocabulary has more than "
+    f"{MANY_WORDS:,} words the LBL. All but the HLBL are evaluated by the softmax over all words; the published LM and "
+    "DocNADE-LM have a hierarchical softmax of two levels (`jaxlm train docnade-lm --objective classes`). "
+    f"{TIMES}"
 )
 TABLES = {
     table.name: table

@@ -35,7 +35,7 @@ class LanguageScale(core.Scale):
         return self.dimensions[-1]
 
 
-MANY_WORDS = 20_000  # of a vocabulary: with more, the softmax over all words takes long on a CPU
+MANY_WORDS = 20_000  # in a vocabulary; with more, the softmax over all words takes long on a CPU
 _QUICK = {"batch_size": 100, "rate": {"*": 0.1}}
 _SMALL = {"batch_size": 500, "rate": {"*": 0.02}, "decay": {"*": 0.2, "b": 0.0}, "epochs": 6}
 _SMALL_RBM = {"batch_size": 250, "rate": {"*": 0.02}, "epochs": 15}

@@ -35,7 +35,8 @@ NCE_LOSS, CLASSES_LOSS = 0.01, 0.02
 FEW_UNITS = (
     ("objective", "classes"), ("tied", False), ("dropout", 0.2), ("feature_dropout", 0.1), ("word_dropout", 0.0),
 )  # fmt: skip
-# of models whose recipe has the softmax over all words; decays were chosen on WikiText-2's validation text
+# of models whose recipe has the softmax over all words; decays of the NPLM and the LBL were chosen on WikiText-2's
+# validation text, and the NLBL has the LBL's
 SAMPLED = (("objective", "importance"), ("num_noise", 1000), ("shared_noise", True))
 DECAYS = {"nplm": (("decay.R,U", 0.03), ("decay.H", 0.02)), "lbl": (("decay.R", 0.05),), "nlbl": (("decay.R", 0.05),)}
 ML, CLASSES, IMPORTANCE = "maximum likelihood", "classes", "importance sampling"
@@ -44,7 +45,7 @@ ML, CLASSES, IMPORTANCE = "maximum likelihood", "classes", "importance sampling"
 def neural_models(scale: LanguageScale) -> dict[str, Spec]:
     """Return the neural models by name; recurrent ones have 3 or 4 times as many units as others have features.
 
-    By the recipe "tuned", recurrent ones are trained by importance sampling, and of many words so are all.
+    By the recipe "tuned", recurrent ones are trained by importance sampling, and with many words so are all.
     """
     units = {"rnn": 4, "lstm": 3, "gru": 3}
     return {
@@ -208,7 +209,7 @@ TABLES = {
             "Mixtures are with the interpolated KN5. At the scales cpu and full, the NPLM, LBL and NLBL have 100 "
             "features and a context of 5 words, the RNN 400 units, the LSTM and GRU 300; the NLBL adds its hidden "
             "layer to the linear prediction of the LBL. By the recipe `tuned`, recurrent networks are trained by "
-            f"importance sampling, and so are the others on texts of more than {MANY_WORDS:,} words; else by the "
+            f"importance sampling, and the others where the vocabulary has more than {MANY_WORDS:,} words, else by the "
             "softmax over all words, by which all are evaluated. Where published figures are shown, that of the NLBL "
             "is of another table of the slides, in which KN5 has 123.3, and those of mixtures are of proportions that "
             f"the slides do not state; they do not say which epochs were chosen by what. {TIMES}",
@@ -218,7 +219,8 @@ TABLES = {
         _table(
             "slides-mixture", "", "Neural models and n-grams, each mixed with KN5, and the mixture of all",
             ("model",), (FITTED,), _mixture,
-            "Models are those of `slides-ptb`; the proportions of all mixtures fit the validation text best.",
+            "Models, and the interpolated KN5, are those of `slides-ptb`; the proportions of all mixtures fit the "
+            "validation text best.",
             _mixture_claims,
         ),
         _table(

@@ -50,7 +50,7 @@ class Spec:
     initial: "Spec | None" = None  # begun from the parameters of this model
     left_out: tuple[int, int] | None = None  # (i, n): trained without the i-th of n parts of the text
     recipe: tuple[tuple[str, Any], ...] = ()  # what differs from the scale's own, as `changed` takes it
-    of_many_words: tuple[tuple[str, Any], ...] = ()  # what differs from "tuned" besides, of more than MANY_WORDS
+    of_many_words: tuple[tuple[str, Any], ...] = ()  # by "tuned", with a larger vocabulary than MANY_WORDS
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
@@ -290,7 +290,7 @@ class LanguageStore(Store):
 
     def shape(self, spec: Spec) -> tuple[Any, ...]:
         """Return what decides how long training takes."""
-        return spec.model, spec.config, spec.recipe, spec.tree and spec.tree[1:], spec.products
+        return spec.model, spec.config, spec.recipe, spec.of_many_words, spec.tree and spec.tree[1:], spec.products
 
     def has_structure(self, spec: Spec) -> bool:
         """Return whether the model has one, a tree for instance."""

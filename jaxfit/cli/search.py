@@ -18,6 +18,7 @@ from jaxfit.cli.parser import Parser
 from jaxfit.cli.streams import escape
 from jaxfit.errors import Diverged, FolderTaken, UserError, suggestion
 from jaxfit.recipe import number_of
+from jaxfit.run_dir.atomic import DISK
 from jaxfit.search import SearchOption, Setting
 
 FILE = "trials.json"
@@ -239,7 +240,7 @@ def _outcome(args: argparse.Namespace, trial: Trial, total: int, train: Train, m
     except FolderTaken:
         raise
     except UserError as error:  # incompatible options; a loss that is not finite
-        if isinstance(error.__cause__, OSError):  # a full disk, which is no fault of the setting
+        if getattr(error.__cause__, "errno", None) in DISK:  # no fault of the setting
             raise
         score, ended, why = math.inf, "diverged" if isinstance(error, Diverged) else "failed", {"error": error.what}
         note(args, f"{title}: {ended}: {error.what if ended == 'diverged' else error}")

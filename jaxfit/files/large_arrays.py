@@ -172,4 +172,4 @@ def _room_in(directory: Source) -> Iterator[None]:
         if error.errno not in DISK:
             raise
         what = f"a temporary file of words or ratings cannot be written: {error.strerror}"
-        raise UserError(what, directory, "free some disk space") from None
+        raise UserError(what, directory, "free some disk space") from error

@@ -51,15 +51,17 @@ def folder(
                 yield out
                 return
             try:
-                yield out
+                try:
+                    yield out
+                except BaseException:
+                    if not resumable:  # nothing goes on from it
+                        shutil.rmtree(out, ignore_errors=True)
+                    raise
                 with suppress(NoModel):  # time ran out in a first stage
                     if metadata.read_info(out).get("finished", True):
                         put(out, directory)
             finally:
-                if resumable:
-                    drop_unsaved(out)
-                else:  # nothing goes on from it
-                    shutil.rmtree(out, ignore_errors=True)
+                drop_unsaved(out)
 
 
 def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: bool) -> Path:

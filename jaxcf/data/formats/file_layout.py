@@ -172,8 +172,6 @@ def layout_of(path: Source, reading: Reading, wanted: Collection[str]) -> Layout
     where = f"{path}, line {skip}"
     layout = _separated(line, reading, where)
     delimiter, rows = layout.delimiter, [layout.split(text) for _, text in start[:2]]
-    if layout.quoted and any(re.match(r'\s+"', field) for row in rows for field in row):
-        raise UserError("a blank stands before a quoted field", where, "remove the blanks beside delimiters")
     fields, *second = [[field.strip() for field in row] for row in rows]
     known = _known_columns(fields, COUNTS in wanted)
     in_header = named = {"user", "item"} <= known.keys()
@@ -182,6 +180,9 @@ def layout_of(path: Source, reading: Reading, wanted: Collection[str]) -> Layout
         requested = [part.strip() for part in reading.columns.split(",")]
         columns = _requested_columns(requested, fields, where, "stars" not in wanted)
         named = named or not all(part.isdecimal() for part in requested)
+    for (number, _), row in zip(start, rows, strict=False):
+        if len(delimiter) == 1 and any(re.match(r'\s+"', row[place]) for place in columns.values() if place < len(row)):
+            raise UserError("a blank stands before a quoted field", f"{path}, line {number}", "remove such blanks")
     words = all(to_number(field) is None for field in fields)
     numbers_follow = bool(second) and all(to_number(field) is not None for field in second[0])
     header = named or (words and ("stars" in columns or numbers_follow))
@@ -332,8 +333,7 @@ def _known_columns(fields: Sequence[str], counts: bool) -> dict[str, int]:
 
 def kind_of_time(text: str) -> Literal["number", "date"] | None:
     """Return what a text is as a time, if it is one."""
-    number = to_number(text)
-    if number is not None:
+    if (number := to_number(text)) is not None:
         return "number" if math.isfinite(number) else None
     try:
         datetime.datetime.fromisoformat(text.strip())

@@ -1,6 +1,8 @@
 """`jaxcf search`: its best trial is that of separate trainings; what is done is not repeated; mistakes."""
 
+import errno
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from jaxcf import training
 from jaxcf.cli.main import main
 from jaxfit.errors import UserError
+from jaxfit.files.large_arrays import _room_in
 from jaxfit.process.signals import Signalled
 
 DATA = ("--ratings", "train.csv", "--valid", "valid.csv")
@@ -126,7 +129,8 @@ def test_a_full_disk_ends_the_search_and_not_a_trial(call, capsys, monkeypatch):
 
     def full(name, data, directory, **options):
         if directory.name == "2":
-            raise UserError("cannot write", directory, "free some space") from OSError()
+            with _room_in(directory):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return train(name, data, directory, **options)
 
     with monkeypatch.context() as patch:
@@ -134,7 +138,7 @@ def test_a_full_disk_ends_the_search_and_not_a_trial(call, capsys, monkeypatch):
         assert main([*argv, "s"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.endswith("cannot write (s/2) - free some space\n")
+    assert err.endswith("cannot be written: No space left on device (s/2) - free some disk space\n")
     found, _ = call(*argv, "s", "--resume")
     assert [trial["score"] for trial in found["trials"]] == [trial["score"] for trial in whole["trials"]]
 

@@ -142,9 +142,15 @@ def test_scale_contains_its_levels_only(scale, good, bad):
         assert scale.contains(every).all()
 
 
-def test_ratings_halfway_between_levels_have_the_higher_one():
+@pytest.mark.parametrize("piece", [2, 100])
+def test_ratings_halfway_between_levels_have_the_higher_one(piece, monkeypatch):
+    monkeypatch.setattr("jaxfit.files.large_arrays.PIECE", piece)
     half_stars = np.arange(1, 5.5, 0.5)
     assert STARS.level(half_stars).tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert STARS.level(half_stars.reshape(3, 3)).tolist() == [[0, 1, 1], [2, 2, 3], [3, 4, 4]]
+    assert STARS.contains(half_stars).tolist() == [half == int(half) for half in half_stars]
+    assert STARS.level([]).tolist() == STARS.contains([]).tolist() == []
+    assert STARS.level(3) == 2
 
 
 def test_joined_ratings_have_times_if_all_parts_have():

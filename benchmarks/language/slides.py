@@ -219,8 +219,7 @@ TABLES = {
         _table(
             "slides-mixture", "", "Neural models and n-grams, each mixed with KN5, and the mixture of all",
             ("model",), (FITTED,), _mixture,
-            "Models, and the interpolated KN5, are those of `slides-ptb`; the proportions of all mixtures fit the "
-            "validation text best.",
+            "Models are those of `slides-ptb`; the proportions of all mixtures fit the validation text best.",
             _mixture_claims,
         ),
         _table(

@@ -90,21 +90,21 @@ def test_rows_and_seeds_can_be_chosen(place) -> None:
 
 
 @pytest.mark.extended
-def test_tables_of_the_slides_show_published_figures_and_training_times(place) -> None:
-    result, out, _ = place.table("slides-ptb", "--rows", "LBL")
+def test_tables_of_the_slides_show_training_times_and_published_figures_beside_their_data(place) -> None:
+    result, _, _ = place.table("slides-ptb", "--rows", "LBL")
     assert [row["label"] for row in result["rows"]] == [["LBL"]]
     cells = result["rows"][0]["cells"]
     (model,) = (model for model in result["models"].values() if model["label"] == "lbl-seed1")
     minutes = 2 * model["seconds_per_epoch"] / 60  # to four digits
     assert cells["minutes"]["mean"] == pytest.approx(minutes, rel=1e-3)
     assert cells["fitted"]["mean"] < cells["perplexity"]["mean"] * 1.01
-    assert "Mirowski 2014" in (place.out / "slides-ptb.planted.tiny.md").read_text()
-    result, out, _ = place.table("slides-nce", "--rows", "25")
+    result, _, _ = place.table("slides-nce", "--rows", "25")
     assert [row["label"] for row in result["rows"]] == [
         ["NCE", "25, unigram"], ["NCE", "25, uniform"], ["importance sampling", "25, unigram"]
     ]  # fmt: skip
-    assert "published" in out
-    assert "163.1" in out
+    for name, published in (("slides-ptb", "Mirowski 2014 (Penn"), ("slides-nce", "Mnih and Teh 2012")):
+        assert published not in (place.out / f"{name}.planted.tiny.md").read_text(), "published for other data"
+        assert published in (record.RESULTS / f"{name}.ptb.cpu.md").read_text()
 
 
 def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(

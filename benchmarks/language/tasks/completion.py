@@ -41,7 +41,7 @@ TASK_SCALES = {
         TaskScale(
             "cpu", "all of the novels, 50 million words, a vocabulary of 75,000: hours on two cores", NOVELS,
             (75, 150, 225, 300), novels=_WHOLE,
-            tuned={"lbl": {**_DECAYED, "epochs": 2}, "skipgram": {"epochs": 3}},
+            tuned={"lbl": {**_DECAYED, "epochs": 3}, "skipgram": {"epochs": 3}},
         ),
         TaskScale(
             "full", "all of the novels: for a GPU", NOVELS, (150, 300, 450, 600),

@@ -1,9 +1,9 @@
 """Files of documents: one a line, as text or as counts, `labels id:count id:count …`.
 
 The latter is the layout of SVMlight's files, and of many collections of documents: labels separated by commas, or none,
-then `qid:n`, which is ignored, and comments after `#`. A blank line is a document without words in both formats; a line
-with only a comment is not a document. scikit-learn's reader skips blank lines, takes ids in ascending order only and
-does not say where a file is wrong.
+then `qid:n`, which is ignored, and comments after `#`, at the beginning of a line or after a blank. A blank line is a
+document without words in both formats; a line with only a comment is not a document. scikit-learn's reader skips blank
+lines, takes ids in ascending order only and does not say where a file is wrong.
 """
 
 import re
@@ -22,11 +22,13 @@ from jaxfit.files.opening import Source
 from jaxfit.recipe import INT32_MAX
 from jaxlm.data.documents.collection import counted
 from jaxlm.data.documents.options import DocumentReading
-from jaxlm.data.files import Reading, read_lines
+from jaxlm.data.files import ENCODING_ADVICE, Reading, read_lines
 
+BOM = "\ufeff".encode().decode("latin-1")  # UTF-8's byte order mark, read as latin-1
 _PAIR = r"\d{1,10}:\d{1,10}(?:\.0*)?"
 _PAIRS = re.compile(rf"(?:{_PAIR}(?:\s+|$))*")
 _LIKE_PAIR = re.compile(r"\d+:[-+\d.eE]+")
+_COMMENT = re.compile(r"(?<!\S)#")
 _NAMED = re.compile(r"(\S+)(?:\s+(\d+))?\s*")  # a word, and how often it occurs
 
 
@@ -64,7 +66,7 @@ def read(files: Sequence[Source], reading: DocumentReading) -> Bags:
     Raises:
         UserError: as `jaxlm.data.files.chunks`; a line is not in the format. It names the file and the line.
     """
-    return _read_counts(files) if reading.format == "counts" else _read_text(files, reading)
+    return _read_counts(files, reading.encoding) if reading.format == "counts" else _read_text(files, reading)
 
 
 def format_of(path: Source) -> str:
@@ -74,28 +76,32 @@ def format_of(path: Source) -> str:
     words, or the word of a text.
     """
     for _, line in _lines(path, "latin-1"):
-        fields = line.partition("#")[0].split()
+        fields = _without_comment(line.removeprefix(BOM)).split()
         if rest := fields[1:] if fields and ":" not in fields[0] else fields:
             pairs = sum(_LIKE_PAIR.fullmatch(field) is not None for field in rest)
             return "counts" if 2 * pairs >= len(rest) else "text"
     return "text"
 
 
-def _lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
-    return enumerate(read_lines(path, Reading(encoding)), 1)
+def _lines(path: Source, encoding: str, advice: str = ENCODING_ADVICE) -> Iterator[tuple[int, str]]:
+    return enumerate(read_lines(path, Reading(encoding), advice), 1)
 
 
-def _read_counts(files: Sequence[Source]) -> Bags:
+def _without_comment(line: str) -> str:
+    return _COMMENT.split(line, 1)[0]
+
+
+def _read_counts(files: Sequence[Source], encoding: str) -> Bags:
     ids, times, lengths, lines = (array("i") for _ in range(4))
     starts: list[tuple[Source, int]] = []
     labels: list[tuple[str, ...]] = []
     for path in files:
         starts.append((path, len(lines)))
-        for number, line in _lines(path, "utf-8"):
-            body, comment, _ = line.partition("#")
-            if comment and not body.strip():
+        for number, line in _lines(path, encoding):
+            body = _without_comment(line).strip()
+            if line.strip() and not body:
                 continue
-            found, pairs = _parse(body.strip(), f"{path}, line {number}")
+            found, pairs = _parse(body, f"{path}, line {number}")
             pairs = pairs[:, pairs[1] > 0]
             ids.extend(pairs[0].tolist())
             times.extend(pairs[1].tolist())
@@ -166,7 +172,7 @@ def read_words(path: Source) -> list[str]:
         UserError: a line has another form, or a word that was there before.
     """
     words: dict[str, int] = {}
-    for number, line in _lines(path, "utf-8"):
+    for number, line in _lines(path, "utf-8", "write the list in utf-8"):
         found = _NAMED.fullmatch(line)
         if found is None:
             do = "write one word per line, optionally followed by its count"

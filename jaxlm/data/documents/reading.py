@@ -50,7 +50,7 @@ def from_files(
         vocabulary: file of the words, one a line; those of counts are in the order of their numbers.
         size: number of words, the most frequent ones, of texts.
         min_count: minimum count of a word of texts; None: 2, but 1 where all words occur once, and with `size`.
-        stop_words: file of words that texts are read without.
+        stop_words: file of words that texts are read without; they are preprocessed like texts.
         carve: whether to take validation documents from the training documents if no validation files are given.
 
     Raises:
@@ -65,11 +65,13 @@ def from_files(
         if train[0] == "-":
             raise UserError("the format of standard input is not known", "-", "give --format text or counts")
         reading = replace(reading, format=format_of(train[0]))  # type: ignore[arg-type]
-    _check(reading, size, min_count, stop_words)
+    _check(reading, vocabulary, size, min_count, stop_words)
     notes: list[str] = []
     files = {"train": train, "valid": valid, "test": test}
     bags = {name: read(named, reading) for name, named in files.items() if named}
     given = None if vocabulary is None else read_words(vocabulary)
+    if given is not None and len(given) < 2:
+        raise UserError("the vocabulary has fewer than two words", vocabulary, "name at least two")
     if reading.format == "counts":
         if reading.first_id is None:
             known = [bags[name].counts.indices for name in ("train", "valid") if name in bags]
@@ -77,8 +79,8 @@ def from_files(
             notes.append(f"the words' numbers begin with {reading.first_id}; otherwise give --first-id")
         words = _of_numbers(bags["train"], given, reading)
     else:
-        left_out = () if stop_words is None else read_words(stop_words)
-        words = _of_text(bags["train"], given, size, min_count, set(left_out))
+        left_out = set() if stop_words is None else set(map(reading.prepare, read_words(stop_words)))
+        words = _of_text(bags["train"], given, size, min_count, left_out)
     parts, others, strict = {}, {}, vocabulary is not None
     for name in files:
         found = bags.get(name)
@@ -100,8 +102,10 @@ def from_files(
     return DocumentFiles(corpus, {name: int(number.sum()) for name, number in others.items()}, notes)
 
 
-def _check(reading: DocumentReading, size: int | None, min_count: int | None, stop_words: str | None) -> None:
-    """Raise a UserError for options of the other format."""
+def _check(
+    reading: DocumentReading, vocabulary: str | None, size: int | None, min_count: int | None, stop_words: str | None
+) -> None:
+    """Raise a UserError for options of the other format, and for those that a given vocabulary makes void."""
     of_texts: dict[str, Any] = {
         "--vocab-size": size, "--min-count": min_count, "--stop-words": stop_words,
         "--labelled": reading.labelled or None,
@@ -111,6 +115,9 @@ def _check(reading: DocumentReading, size: int | None, min_count: int | None, st
         if value is not None:
             what = f"it is for documents of the other format, and these are {reading.format}"
             raise UserError(what, option, f"leave it out, or give --format {other}")
+    for option, value in {"--min-count": min_count, "--stop-words": stop_words}.items():
+        if vocabulary is not None and value is not None:
+            raise UserError("the words are those of --vocab", option, "leave one of the two out")
 
 
 def encode(files: Sequence[str], vocabulary: Vocabulary, reading: DocumentReading) -> tuple[Documents, int]:

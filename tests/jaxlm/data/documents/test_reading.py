@@ -41,6 +41,25 @@ def test_counts_have_ids_in_any_order_labels_comments_and_empty_documents(tmp_pa
     assert len(corpus.train.with_words()) == 3
 
 
+@pytest.mark.parametrize(("label", "encoding"), [("C#", "utf-8"), ("caf\xe9", "latin-1")])
+def test_a_label_of_counts_keeps_its_characters(label, encoding, tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text(f"{label} 1:2 2:1 # 3:1\n#1:1\nb 3:1\n", encoding)
+    corpus = from_files([str(path)], reading=DocumentReading(encoding=encoding), carve=False).corpus
+    assert (corpus.train.labels, dense(corpus.train)) == (((label,), ("b",)), [[2, 1, 0], [0, 0, 1]])
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_field(tmp_path):
+    corpus = read(tmp_path, "\ufeff1:2\n2:1 3:1\n").corpus
+    assert (corpus.reading.format, dense(corpus.train)) == ("counts", [[2, 0, 0], [0, 1, 1]])
+
+
+def test_a_list_of_words_in_another_encoding_is_told_to_be_in_utf_8(tmp_path):
+    (tmp_path / "words").write_bytes("caf\xe9\nb\n".encode("latin-1"))
+    with pytest.raises(UserError, match=r"not valid utf-8 \(.*words, .*\) - write the list in utf-8"):
+        read(tmp_path, "a b a b\n", vocabulary=str(tmp_path / "words"))
+
+
 def test_files_of_svmlight_are_read_as_scikit_learn_reads_them(tmp_path):
     datasets = pytest.importorskip("sklearn.datasets")
     rng = np.random.default_rng(0)
@@ -72,6 +91,9 @@ def test_counts_are_replaced_by_rounded_logarithms(tmp_path):
 
 def test_texts_lose_rare_words_and_stop_words(tmp_path):
     text = "the cat sat\nthe dog the cat\n\nthe <unk> sat\n"
+    stop = write(tmp_path, "stop.txt", "The\n")
+    lower = DocumentReading(format="text", lower=True)
+    assert read(tmp_path, "The the a a b b\n", stop_words=stop, reading=lower).corpus.vocabulary.words == ("a", "b")
     stop = write(tmp_path, "stop.txt", "the\n")
     found = read(tmp_path, text, stop_words=stop)
     assert found.corpus.vocabulary.words == ("cat", "sat")
@@ -199,13 +221,17 @@ def test_a_number_far_above_that_of_the_words_names_no_words(tmp_path):
         ("1 1:0 2:0\n", {"vocabulary": "a\nb"}, "no word of the training documents"),
         ("\n", {}, "fewer than two"),
         ("a b a b\n", {"valid": ["nothing"]}, "there is no such file"),
+        ("a b a b\n", {"vocabulary": "a"}, r"the vocabulary has fewer than two words \(.*vocab\)"),
+        ("1 1:2\n", {"vocabulary": "a"}, r"the vocabulary has fewer than two words \(.*vocab\)"),
+        ("a b a b\n", {"vocabulary": "a\nb", "stop_words": "s"}, r"the words are those of --vocab \(--stop-words\)"),
+        ("a b a b\n", {"vocabulary": "a\nb", "min_count": 2}, r"the words are those of --vocab \(--min-count\)"),
         ("a b a b\n", {"vocabulary": "a b c"}, r"the line does not hold exactly one word \(.*, line 1\)"),
         ("a b a b\n", {"vocabulary": "a\nb\na"}, r"duplicate word 'a', first on line 1 \(.*, line 3\)"),
     ],
 )
 def test_what_cannot_be_read_is_a_mistake_of_one_line(text, more, said, tmp_path):
     if "vocabulary" in more:
-        more = {"vocabulary": write(tmp_path, "vocab", more["vocabulary"])}
+        more = {**more, "vocabulary": write(tmp_path, "vocab", more["vocabulary"])}
     with pytest.raises(UserError, match=said):
         read(tmp_path, text, **more)
 

@@ -37,7 +37,7 @@ def extended(model: Model, ratings: Ratings, catalogue: Catalogue) -> Model:
     old, known = model.catalogue, model.known.ratings
     user = old.user_index(catalogue.users)
     trained = model.with_ratings.item[old.item_index(catalogue.items)]
-    new = take(ratings, (user[ratings.user] >= 0) & ~trained[ratings.item])
+    new = take(ratings, model.in_training.user[user][ratings.user] & ~trained[ratings.item])
     if len(new.user) == 0:
         what = "no rating is of an item that was not in training by a user that was"
         raise UserError(what, do="give such ratings")

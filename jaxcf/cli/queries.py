@@ -125,7 +125,7 @@ def new_users(
     found = reading.read_either(files, reading_of(args, counts), scale, counts)
     note(args, *found.notes)
     tables = [_pairs(args, model, rated, new=True)] if rated else []
-    ids = [table.users[model.catalogue.user_index(table.users) < 0] for table in tables]
+    ids = [table.users[~model.in_training.user[model.catalogue.user_index(table.users)]] for table in tables]
     if isinstance(found, reading.PairTable):
         require(model.record, UsesRatedItems, "a file of pairs without ratings", files[0])
         if not only:

@@ -215,9 +215,8 @@ def conditioned(args: argparse.Namespace, data: Dataset, known: Pairs = NO_PAIRS
     for name in getattr(args, "condition", ["train"]):
         part = getattr(data, name)
         if part is None:
-            raise UserError(
-                "there are no test ratings to condition on", "--condition", "give --test FILE, or --rated FILE"
-            )
+            what = f"there are no {name} ratings to condition on"
+            raise UserError(what, "--condition", "give them, or their pairs: --rated FILE")
         if name != "train":  # those of training are always conditioned on
             part = _of_known(part)
             rated.append(Pairs(part.user, part.item))

@@ -131,10 +131,12 @@ def run(
     folders = [Path(trial.args.out) for trial in trials]
     with several.open_results(args, path, known, TYPES, folders) as done:
         _require_begun_by(done, trials, place)
-        results = {each["trial"]: each for each in done if several.is_over(each, args)}
+        recorded = {each["trial"]: each for each in done}  # also those that are to go on
+        results = {number: each for number, each in recorded.items() if several.is_over(each, args)}
 
         def save(*more: Mapping[str, Any]) -> None:
-            ordered = search.best_first([*results.values(), *more], measure.higher_is_better)
+            newest = recorded | results | {each["trial"]: each for each in more}
+            ordered = search.best_first([*newest.values()], measure.higher_is_better)
             several.save(path, known, ordered, measure=f"validation {measure.name}")
 
         if len(results) < len(trials):

@@ -120,6 +120,19 @@ def test_new_items_minimise_the_objective_and_old_ones_are_unchanged():
         dataclasses.replace(model, record=get("rbm")).with_new_items(new, ids)
 
 
+def test_ratings_of_new_items_by_users_of_validation_alone_are_ignored():
+    whole = small()
+    known = whole.known.ratings
+    model = dataclasses.replace(whole, known=KnownUsers(USERS, take(known, known.user != 2)))
+    new = Ratings(np.array([0, 1, 2], np.int32), np.zeros(3, np.int32), np.array([5, 2, 1], np.float32))
+    ids = Catalogue(np.array([0, 10, 20]), np.array([45]), SCALE)
+    extended, expected = (model.with_new_items(ratings, ids) for ratings in (new, take(new, [0, 1])))
+    np.testing.assert_array_equal(extended.predict([0, 10], [45, 45]), expected.predict([0, 10], [45, 45]))
+    assert not extended.in_training.user[2]
+    with pytest.raises(UserError, match="by a user that was"):
+        model.with_new_items(take(new, [2]), ids)
+
+
 def test_the_prior_of_a_new_user_is_that_of_one_with_the_mean_number_of_ratings():
     model, users = small(), newcomers()
     V, c = np.asarray(model.params.V, np.float64), np.asarray(model.params.c, np.float64)

@@ -122,6 +122,31 @@ def test_trials_that_failed_or_had_less_time_are_gone_on_with(call, monkeypatch)
     assert {trial["ended"] for trial in last["trials"]} == {"done"}
 
 
+def test_trials_to_be_gone_on_with_are_kept_until_they_are(call, monkeypatch):
+    argv = ["search", "pmf", *DATA, *SMALL, "--try", "rate=0.01,0.05,0.1", "--out", "s"]
+    train = training.train
+
+    def stopped(name, data, directory, **options):
+        return train(name, data, directory, **options)._replace(stopped="max-minutes")
+
+    def killed(name, data, directory, **options):
+        raise Signalled
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train", stopped)
+        first, _ = call(*argv, "--max-minutes", 1)
+        patch.setattr(training, "train", killed)
+        assert main([*argv, "--max-minutes", "2", "--resume"]) == 130
+    scores = {each["trial"]: each["score"] for each in first["trials"]}
+    left = json.loads(Path("s/trials.json").read_text())["trials"]
+    assert {each["trial"]: each["score"] for each in left} == {**scores, 1: None}
+
+
+def test_a_search_without_test_ratings_is_told_what_it_may_condition_on(capsys):
+    assert main(["search", "crbm", *DATA, "--condition", "test", "--try", "rate=0.1", "--out", "s"]) == 2
+    assert capsys.readouterr().err.endswith("(--condition) - give them, or their pairs: --rated FILE\n")
+
+
 def test_a_full_disk_ends_the_search_and_not_a_trial(call, capsys, monkeypatch):
     argv = ["search", "pmf", *DATA, *SMALL, "--try", "rate=0.01,0.05", "--out"]
     whole, _ = call(*argv, "whole")

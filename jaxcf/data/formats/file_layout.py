@@ -331,15 +331,15 @@ def _known_columns(fields: Sequence[str], counts: bool) -> dict[str, int]:
     return found
 
 
-def kind_of_time(text: str) -> Literal["number", "date"] | None:
+def kind_of_time(text: str) -> Literal["number", "date", "date with a zone"] | None:
     """Return what a text is as a time, if it is one."""
     if (number := to_number(text)) is not None:
         return "number" if math.isfinite(number) else None
     try:
-        datetime.datetime.fromisoformat(text.strip())
+        zone = datetime.datetime.fromisoformat(text.strip()).tzinfo
     except ValueError:
         return None
-    return "date"
+    return "date with a zone" if zone else "date"
 
 
 def to_number(text: str) -> float | None:

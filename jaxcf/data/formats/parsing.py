@@ -166,8 +166,9 @@ def _time_error(column: pa.ChunkedArray, locate: Callable[[int], str]) -> UserEr
     others = (row for row, kind in enumerate(kinds) if kind != kinds[0])
     row = kinds.index(None) if None in kinds else next(others, 0)
     what = f"invalid time {column[row].as_py()!r}"
-    if {"number", "date"} == set(kinds):
-        what = "the times are partly numbers and partly dates"
+    if None not in kinds and len(set(kinds)) > 1:
+        parts = "numbers and partly dates" if "number" in kinds else "dates with a zone and partly dates without one"
+        what = f"the times are partly {parts}"
     return UserError(what, locate(row), "give seconds since 1970 or dates such as 2005-09-06, or leave the column out")
 
 

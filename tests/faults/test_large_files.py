@@ -22,7 +22,7 @@ RUN = """
 import importlib, resource, sys
 from pathlib import Path
 from jaxcf.data import reading, values
-from jaxcf.data.formats import parsing
+from jaxcf.data.formats import text_pieces
 from jaxfit.minibatches import epochs, streaming
 from jaxfit.files import large_arrays
 from jaxlm.data import cooccurrence, encoding, files, user_text
@@ -35,7 +35,7 @@ large_arrays.PIECE = cooccurrence.PIECE = 1 << 16
 cooccurrence.CHUNK = cooccurrence.LARGEST = 1 << 17
 if limit:
     reading.LARGE = user_text.LARGE = epochs.WINDOW = 1 << 16
-    parsing.BYTES_AT_ONCE = files.CHUNK = encoding.CHUNK = 1 << 18
+    text_pieces.BYTES_AT_ONCE = files.CHUNK = encoding.CHUNK = 1 << 18
     values.RATINGS_AT_ONCE = 1 << 20
     streaming.BLOCK_BYTES = 1 << 18
     # what is loaded is there

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jaxcf.data.formats.file_layout import Layout, opened
-from jaxcf.data.formats.parsing import Part, check_lines, line_locator, no_rows, of_table, parse
+from jaxcf.data.formats.parsing import Part, line_locator, no_rows, of_table, parse
+from jaxcf.data.formats.text_pieces import check_lines
 from jaxcf.data.options import Reading
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source

@@ -15,15 +15,14 @@ import pyarrow.csv as pcsv
 from jaxcf.data.formats import bad_lines
 from jaxcf.data.formats.file_layout import Layout, kind_of_time, layout_of, lines, opened, without_stars
 from jaxcf.data.formats.matlab_file import DAMAGED, arrays_of, names_of
+from jaxcf.data.formats.text_pieces import Stream, check_lines, pieces, require_separable, separator
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
 from jaxfit.files import large_arrays
-from jaxfit.files.limits import limits
 from jaxfit.files.opening import Source
 
 BLOCK = 1 << 22  # bytes parsed at a time by each thread
-BYTES_AT_ONCE = 1 << 26  # parsed at a time by all threads
 TEXTS = pa.dictionary(pa.int32(), pa.utf8())
 
 
@@ -70,19 +69,20 @@ def delimited(
     wanted = [name for name in layout.columns if name in columns]
     said, kept = ((str(path), layout.taken),), None
     if reading.skip_bad:
+        require_separable(path, layout)
         kept = bad_lines.kept(path, layout.skip, reading, bad_lines.of_delimited(layout, reading, wanted, scale))
         layout = layout._replace(skip=0, encoding="utf-8")
     locate = kept.locate if kept else line_locator([path], layout)
 
     def batches() -> Iterator[pa.RecordBatch]:
         with kept.stream() if kept else opened(path) as stream:
+            text = pieces(stream, path, layout)
             if "time" in wanted:  # Arrow must see all times to find their type
-                yield from seconds(parse(stream, layout, [path], wanted), locate).to_batches()
+                yield from seconds(parse(Stream(text), layout, [path], wanted), locate).to_batches()
                 return
             skip = layout.skip
-            while block := stream.read(BYTES_AT_ONCE):
-                block += stream.readline(limits().max_line_mb << 20)
-                yield from parse(pa.BufferReader(block), layout._replace(skip=skip), [path], wanted).to_batches()
+            for piece in text:
+                yield from parse(pa.BufferReader(piece), layout._replace(skip=skip), [path], wanted).to_batches()
                 skip = 0
 
     yield Part(batches(), tuple(wanted), locate, said, layout.guessed, kept.notes if kept else (), layout.header)
@@ -91,40 +91,29 @@ def delimited(
 def parse(stream: Any, layout: Layout, paths: Sequence[Source], wanted: Sequence[str]) -> pa.Table:
     """Parse columns of lines of files as text, but for times, which have the type that Arrow detects.
 
-    Raises UserError for a line that is not laid out like this, or not valid in the encoding.
+    Args:
+        stream: the lines, as `pieces` has them.
+
+    Raises:
+        UserError: for a line that is not laid out like this, or not valid in the encoding.
     """
-    # for Arrow a delimiter of two characters is one character, with a column in between that must be empty
-    repeat = len(layout.delimiter)
-    names = [str(i) for i in range((layout.width - 1) * repeat + 1)]
-    types = {name: pa.null() for i, name in enumerate(names) if i % repeat}
+    names = [str(i) for i in range(layout.width)]
     for name in wanted:
-        names[layout.columns[name] * repeat] = name
+        names[layout.columns[name]] = name
     options = pcsv.ConvertOptions(
-        column_types=types | {name: TEXTS for name in wanted if name != "time"},
-        include_columns=[*wanted, *types],
+        column_types={name: TEXTS for name in wanted if name != "time"}, include_columns=list(wanted)
     )
     try:
         return pcsv.read_csv(
             stream,
-            pcsv.ReadOptions(block_size=BLOCK, skip_rows=layout.skip, column_names=names, encoding=layout.encoding),
-            pcsv.ParseOptions(delimiter=layout.delimiter[0], quote_char='"' if layout.quoted else False),
+            pcsv.ReadOptions(block_size=BLOCK, skip_rows=layout.skip, column_names=names),
+            pcsv.ParseOptions(delimiter=separator(layout), quote_char='"' if layout.quoted else False),
             options,
-        ).select(list(wanted))
-    except (pa.ArrowException, UnicodeError) as error:
+        )
+    except pa.ArrowException as error:
         check_lines(paths, layout)
         what = str(error).splitlines()[0]
         raise UserError(f"the file cannot be parsed: {what}", paths[0], "check it") from None
-
-
-def check_lines(paths: Sequence[Source], layout: Layout) -> None:
-    """Raise a UserError for the first line of some files that is not laid out like this, if there is one."""
-    for path in paths:
-        for number, line in lines(path, layout.encoding):
-            fault = layout.fault(line)
-            if fault:
-                do = "correct the line, or the options for reading it"
-                do += "" if layout.headings else "; --skip-bad N leaves up to N such lines out"
-                raise UserError(fault, f"{path}, line {number}", do)
 
 
 def line_locator(paths: Sequence[Source], layout: Layout) -> Callable[[int], str]:

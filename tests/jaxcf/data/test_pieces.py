@@ -8,7 +8,7 @@ import pytest
 
 import jaxcf
 from jaxcf.data import reading, triples, values
-from jaxcf.data.formats import parsing
+from jaxcf.data.formats import text_pieces
 from jaxcf.data.ratings import counted, digest, take
 from jaxcf.data.reading import Reading, read, read_dataset, read_pairs
 from jaxcf.models import pmf
@@ -32,7 +32,7 @@ def in_pieces(tmp_path, monkeypatch):
             patch.setattr(triples, "TURNS", 3)
             patch.setattr(triples, "SORTED", 70)
             patch.setattr(values, "RATINGS_AT_ONCE", 70)
-            patch.setattr(parsing, "BYTES_AT_ONCE", 512)
+            patch.setattr(text_pieces, "BYTES_AT_ONCE", 512)
             yield
 
     return small_pieces

@@ -147,6 +147,19 @@ def test_the_first_object_of_json_may_be_bad(tmp_path, bad, what):
         read(path, Reading(skip_bad=1))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("second", ['book"', 'book",2,3,4', '7,8,4,"a good book"'])
+def test_line_breaks_in_quoted_fields_are_not_left_out(tmp_path, second, encoding):
+    """Either line could be taken for another rating, or as one that cannot be read."""
+    body = f'user,item,stars,text\n\xe9,2,3,"fine"\n1,7,3,"good\n{second}\n1,9,x,\n'
+    path = write_file(tmp_path, "r.csv", body.encode(encoding))
+    for skip_bad in (0, 9):
+        with pytest.raises(UserError, match="a quoted field does not end in its line") as error:
+            read(path, Reading(skip_bad=skip_bad, encoding=encoding))
+        assert error.value.where == f"{path}, line 3"
+        assert "--skip-bad" not in error.value.do
+
+
 def test_files_of_other_kinds_have_no_lines_to_leave_out(tmp_path):
     netflix = write_file(tmp_path, "probe.txt", "1:\n5,3,2005-09-06\n")
     pq.write_table(pa.table({"user": [1], "item": [2], "stars": [3]}), tmp_path / "r.parquet")

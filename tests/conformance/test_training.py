@@ -97,7 +97,7 @@ def test_training_improves_on_the_start(case, place, trained, tmp_path):
     metrics = [shown.partition(" ")[2] for shown in lines[0]["shown"]]
     if metrics[0] != metrics[-1]:  # what is trained is drawn, so that two short epochs do not tell
         recipe, _ = case.recipe
-        fast = {name: 10 * rate for name, rate in recipe.rate.items()}
+        fast = {name: 20 * rate for name, rate in recipe.rate.items()}
         longer = dataclasses.replace(recipe, epochs=LONG, patience=LONG, rate=fast, decay={})
         of_documents = getattr(case.record, "reads", None) == "documents"
         if of_documents:  # so few words that what is drawn of them varies more than it can fall: scores are exact

@@ -86,8 +86,10 @@ class Kept:
         """Find a measurement of the same models by another table of the same data, scale and recipe.
 
         The other table has all columns of this one. If all of these depend on a row's first model only, the other
-        models of the row may differ.
+        models of the row may differ. Rows without models are not found, as nothing tells them apart but their labels.
         """
+        if not key[1]:
+            return None
         names, ending = [column.name for column in table.columns], self.path.name.removeprefix(table.name)
         number = 1 if all(column.first for column in table.columns) else None
         for path in sorted(self.path.parent.glob(f"*{ending}")):

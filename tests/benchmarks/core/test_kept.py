@@ -150,6 +150,8 @@ def test_figures_of_a_first_model_are_found_where_another_table_mixes_it(tmp_pat
         (("LBL",), ("89ab",)), measurement({"test": {"perplexity": scores()}, "valid": {}})
     )
     assert found((("LBL",), ("89ab",)), Column("perplexity", "", first=True)) is None, "it is of one part only"
+    Kept(tmp_path / "table-1.json").add((("SVD", "128"), ()), measurement({"test": {"perplexity": 1.0}}))
+    assert found((("SVD", "512"), ()), Column("perplexity", "")) is None, "only their labels tell them apart"
 
 
 def test_rows_are_named_by_their_label_or_by_the_beginning_of_a_word() -> None:

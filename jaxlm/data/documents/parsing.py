@@ -24,7 +24,7 @@ from jaxlm.data.documents.collection import counted
 from jaxlm.data.documents.options import DocumentReading
 from jaxlm.data.files import ENCODING_ADVICE, Reading, read_lines
 
-BOM = "\ufeff".encode().decode("latin-1")  # UTF-8's byte order mark, read as latin-1
+_BOM = "\ufeff".encode().decode("latin-1")  # UTF-8's byte order mark, read as latin-1
 _PAIR = r"\d{1,10}:\d{1,10}(?:\.0*)?"
 _PAIRS = re.compile(rf"(?:{_PAIR}(?:\s+|$))*")
 _LIKE_PAIR = re.compile(r"\d+:[-+\d.eE]+")
@@ -76,7 +76,7 @@ def format_of(path: Source) -> str:
     words, or the word of a text.
     """
     for _, line in _lines(path, "latin-1"):
-        fields = _without_comment(line.removeprefix(BOM)).split()
+        fields = _without_comment(line.removeprefix(_BOM)).split()
         if rest := fields[1:] if fields and ":" not in fields[0] else fields:
             pairs = sum(_LIKE_PAIR.fullmatch(field) is not None for field in rest)
             return "counts" if 2 * pairs >= len(rest) else "text"

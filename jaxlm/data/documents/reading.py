@@ -105,7 +105,7 @@ def from_files(
 def _check(
     reading: DocumentReading, vocabulary: str | None, size: int | None, min_count: int | None, stop_words: str | None
 ) -> None:
-    """Raise a UserError for options of the other format, and for those that a given vocabulary makes void."""
+    """Raise a UserError for options of the other format, and for those that have no effect with a given vocabulary."""
     of_texts: dict[str, Any] = {
         "--vocab-size": size, "--min-count": min_count, "--stop-words": stop_words,
         "--labelled": reading.labelled or None,

@@ -232,17 +232,6 @@ def test_new_users_may_have_rated_items_without_ratings(files, models, capsys):
     assert "2 pairs of users without known ratings" in err
 
 
-def test_a_user_of_validation_alone_is_a_new_one(files, models, tmp_path, capsys):
-    valid = write(tmp_path / "valid.csv", [("dan", "m1", 4), ("u1", "m2", 3)])
-    pairs = write(tmp_path / "pairs.csv", [("dan", "m6"), ("dan", "m7")], "user,item")
-    argv = ["--ratings", files / "train.csv", "--valid", valid, "--num-hidden", "3", "--epochs", "1"]
-    assert run(capsys, "train", "crbm", *argv, "--out", tmp_path / "crbm")[0] == 0
-    argv = ["--users", files / "known.csv", "--rated", pairs, "--json"]
-    status, out, err = run(capsys, "recommend", tmp_path / "crbm", *argv)
-    assert (status, set(json.loads(out)["recommended"])) == (0, {"ann", "bob", "dan"})
-    assert "left out" not in err
-
-
 def test_the_rated_items_of_training_can_be_replaced(files, models, capsys):
     model = jaxcf.load(models / "crbm")
     assert len(model.known.rated.user)

@@ -142,7 +142,7 @@ def test_trials_to_be_gone_on_with_are_kept_until_they_are(call, monkeypatch):
     assert {each["trial"]: each["score"] for each in left} == {**scores, 1: None}
 
 
-def test_a_search_without_test_ratings_is_told_what_it_may_condition_on(capsys):
+def test_a_search_without_test_ratings_names_rated_as_the_option_to_use(capsys):
     assert main(["search", "crbm", *DATA, "--condition", "test", "--try", "rate=0.1", "--out", "s"]) == 2
     assert capsys.readouterr().err.endswith("(--condition) - give them, or their pairs: --rated FILE\n")
 

@@ -100,6 +100,18 @@ def test_new_users_that_were_in_training_are_reported(folder, tmp_path, capsys):
     assert "of training" not in err
 
 
+def test_a_user_of_validation_alone_is_a_new_one(folder, tmp_path, capsys):
+    (tmp_path / "valid.csv").write_text("u,i,r\nnew,50,4\n1,51,3\n")
+    (tmp_path / "rated.csv").write_text("user,item\nnew,52\nnew,53\n")
+    argv = ["--ratings", folder / "ratings.csv", "--valid", tmp_path / "valid.csv", "--epochs", "1"]
+    assert run(capsys, "train", "crbm", *argv, "--out", tmp_path / "crbm")[0] == 0
+    (tmp_path / "known.csv").write_text("user,item,stars\nother,50,4\n")
+    argv = ["--users", tmp_path / "known.csv", "--rated", tmp_path / "rated.csv", "--json"]
+    status, out, err = run(capsys, "recommend", tmp_path / "crbm", *argv)
+    assert (status, set(json.loads(out)["recommended"])) == (0, {"other", "new"})
+    assert "left out" not in err
+
+
 def test_errors_are_printed_where_there_is_nothing_to_rank(folder, tmp_path, capsys):
     low, trained = tmp_path / "low.csv", folder / "ratings.csv"
     low.write_text("user,item,stars\n1,50,1\n1,51,1\n")

@@ -54,7 +54,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_field(tmp_path):
     assert (corpus.reading.format, dense(corpus.train)) == ("counts", [[2, 0, 0], [0, 1, 1]])
 
 
-def test_a_list_of_words_in_another_encoding_is_told_to_be_in_utf_8(tmp_path):
+def test_the_error_of_a_list_of_words_in_another_encoding_asks_for_utf_8(tmp_path):
     (tmp_path / "words").write_bytes("caf\xe9\nb\n".encode("latin-1"))
     with pytest.raises(UserError, match=r"not valid utf-8 \(.*words, .*\) - write the list in utf-8"):
         read(tmp_path, "a b a b\n", vocabulary=str(tmp_path / "words"))

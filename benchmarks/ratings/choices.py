@@ -20,8 +20,8 @@ TRIED: dict[str, tuple[Spec, dict[str, tuple[float, ...]]]] = {
     "RBM": (
         Spec("rbm", 100),
         {
-            "decay.W": (5.0, 12.0), "rate.W": (3e-3, 8e-3), "rate.*": (1e-3, 1e-2), "epochs": (20, 45),
-            "center": (0.0, 1.0), "smooth": (0.8, 1.6), "init_scale": (0.01, 0.04), "batch_size": (10, 40),
+            "decay.*": (8.0, 18.0), "rate.*": (8e-3, 1.8e-2), "epochs": (20, 45), "center": (0.0, 1.0),
+            "smooth": (1.2, 3.5), "init_scale": (0.01, 0.04), "batch_size": (10, 40),
         },
     ),
     "Masked RBM": (

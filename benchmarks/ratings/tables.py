@@ -203,7 +203,7 @@ def _bins(number: str, what: str, models: tuple[tuple[str, int], ...], claims: A
 _SCORES = "Validation RMSE is of the best epoch, which it chose; the test chose nothing."
 _RBMS = (
     "With the recipe tuned, an RBM's prior of weights is once per movie (`per-row`), it is centred (`center` 0.5), and "
-    "weights of neighbouring ratings are similar a priori (`smooth` 1.2). With the recipe thesis it is plain, and the "
+    "weights of neighbouring ratings are similar a priori (`smooth` 2.2). With the recipe thesis it is plain, and the "
     "prior is once per rating."
 )
 _PMFS = "PMF's priors are once per rating; SVD has none."

@@ -246,10 +246,10 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
     "tuned": (
         Recipe(
-            optimizer="sgd", batch_size=20, epochs=30, rate={"*": 3e-3, "W": 5e-3}, decay={"*": 0.0, "W": 8.0},
-            anneal=True, reduction="sum",
+            optimizer="sgd", batch_size=20, epochs=30, rate={"*": 0.012}, decay={"*": 12.0}, anneal=True,
+            reduction="sum",
         ),
-        {"init_scale": 0.02, "center": 0.5, "smooth": 1.2},
+        {"init_scale": 0.02, "center": 0.5, "smooth": 2.2},
     ),
 }  # fmt: skip
 

@@ -24,7 +24,6 @@ from jaxlm.data.documents.collection import counted
 from jaxlm.data.documents.options import DocumentReading
 from jaxlm.data.files import ENCODING_ADVICE, Reading, read_lines
 
-_BOM = "\ufeff".encode().decode("latin-1")  # UTF-8's byte order mark, read as latin-1
 _PAIR = r"\d{1,10}:\d{1,10}(?:\.0*)?"
 _PAIRS = re.compile(rf"(?:{_PAIR}(?:\s+|$))*")
 _LIKE_PAIR = re.compile(r"\d+:[-+\d.eE]+")
@@ -69,14 +68,17 @@ def read(files: Sequence[Source], reading: DocumentReading) -> Bags:
     return _read_counts(files, reading.encoding) if reading.format == "counts" else _read_text(files, reading)
 
 
-def format_of(path: Source) -> str:
+def format_of(path: Source, encoding: str) -> str:
     """Return the format of a file by its first line: "counts" if at least half of its fields look like counts.
 
     Lines that are comments, or have a single field, are skipped: that field may be the label of a document without
     words, or the word of a text.
+
+    Raises:
+        UserError: as `jaxlm.data.files.chunks`.
     """
-    for _, line in _lines(path, "latin-1"):
-        fields = _without_comment(line.removeprefix(_BOM)).split()
+    for _, line in _lines(path, encoding):
+        fields = _without_comment(line).split()
         if rest := fields[1:] if fields and ":" not in fields[0] else fields:
             pairs = sum(_LIKE_PAIR.fullmatch(field) is not None for field in rest)
             return "counts" if 2 * pairs >= len(rest) else "text"
@@ -125,6 +127,7 @@ def _parse(body: str, where: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
         wrong = next(field for field in rest.split() if not re.fullmatch(_PAIR, field))
         what = f"{shortened(repr(wrong), 40)} is not the number of a word and how often it occurs"
         do = "write labels, and then id:count for each word, in whole numbers; train on texts with --format text"
+        do += "; begin a comment with a blank and #" if "#" in wrong else ""
         raise UserError(what, where, do)
     pairs = np.array(rest.replace(":", " ").split(), np.float64).astype(np.int64).reshape(-1, 2).T
     if pairs.max(initial=0) > INT32_MAX:

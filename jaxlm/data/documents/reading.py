@@ -54,7 +54,8 @@ def from_files(
         carve: whether to take validation documents from the training documents if no validation files are given.
 
     Raises:
-        UserError: as `parsing.read`; the documents have no words; options that the format does not take.
+        UserError: as `parsing.read`; the documents have no words; options that the format does not take, or that have
+            no effect beside a given vocabulary.
     """
     require_read_once([*train, *valid, *test, vocabulary, stop_words])
     for file in [*valid, *test]:  # before the training documents are read, which may take long
@@ -64,7 +65,7 @@ def from_files(
     if reading.format is None:
         if train[0] == "-":
             raise UserError("the format of standard input is not known", "-", "give --format text or counts")
-        reading = replace(reading, format=format_of(train[0]))  # type: ignore[arg-type]
+        reading = replace(reading, format=format_of(train[0], reading.encoding))  # type: ignore[arg-type]
     _check(reading, vocabulary, size, min_count, stop_words)
     notes: list[str] = []
     files = {"train": train, "valid": valid, "test": test}
@@ -79,7 +80,7 @@ def from_files(
             notes.append(f"the words' numbers begin with {reading.first_id}; otherwise give --first-id")
         words = _of_numbers(bags["train"], given, reading)
     else:
-        left_out = set() if stop_words is None else set(map(reading.prepare, read_words(stop_words)))
+        left_out = set() if stop_words is None else {reading.prepare(word).strip() for word in read_words(stop_words)}
         words = _of_text(bags["train"], given, size, min_count, left_out)
     parts, others, strict = {}, {}, vocabulary is not None
     for name in files:
@@ -115,7 +116,7 @@ def _check(
         if value is not None:
             what = f"it is for documents of the other format, and these are {reading.format}"
             raise UserError(what, option, f"leave it out, or give --format {other}")
-    for option, value in {"--min-count": min_count, "--stop-words": stop_words}.items():
+    for option, value in {"--vocab-size": size, "--min-count": min_count, "--stop-words": stop_words}.items():
         if vocabulary is not None and value is not None:
             raise UserError("the words are those of --vocab", option, "leave one of the two out")
 

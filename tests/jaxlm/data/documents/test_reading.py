@@ -41,7 +41,7 @@ def test_counts_have_ids_in_any_order_labels_comments_and_empty_documents(tmp_pa
     assert len(corpus.train.with_words()) == 3
 
 
-@pytest.mark.parametrize(("label", "encoding"), [("C#", "utf-8"), ("caf\xe9", "latin-1")])
+@pytest.mark.parametrize(("label", "encoding"), [("C#", "utf-8"), ("caf\xe9", "latin-1"), ("1", "utf-16")])
 def test_a_label_of_counts_keeps_its_characters(label, encoding, tmp_path):
     path = tmp_path / "train.txt"
     path.write_text(f"{label} 1:2 2:1 # 3:1\n#1:1\nb 3:1\n", encoding)
@@ -94,6 +94,9 @@ def test_texts_lose_rare_words_and_stop_words(tmp_path):
     stop = write(tmp_path, "stop.txt", "The\n")
     lower = DocumentReading(format="text", lower=True)
     assert read(tmp_path, "The the a a b b\n", stop_words=stop, reading=lower).corpus.vocabulary.words == ("a", "b")
+    stop = write(tmp_path, "stop.txt", ",\nThe\n")
+    marks = DocumentReading(format="text", lower=True, punctuation=True)
+    assert read(tmp_path, "The, the a, a b b\n", stop_words=stop, reading=marks).corpus.vocabulary.words == ("a", "b")
     stop = write(tmp_path, "stop.txt", "the\n")
     found = read(tmp_path, text, stop_words=stop)
     assert found.corpus.vocabulary.words == ("cat", "sat")
@@ -225,6 +228,8 @@ def test_a_number_far_above_that_of_the_words_names_no_words(tmp_path):
         ("1 1:2\n", {"vocabulary": "a"}, r"the vocabulary has fewer than two words \(.*vocab\)"),
         ("a b a b\n", {"vocabulary": "a\nb", "stop_words": "s"}, r"the words are those of --vocab \(--stop-words\)"),
         ("a b a b\n", {"vocabulary": "a\nb", "min_count": 2}, r"the words are those of --vocab \(--min-count\)"),
+        ("a b a b\n", {"vocabulary": "a\nb", "size": 2}, r"the words are those of --vocab \(--vocab-size\)"),
+        ("1 1:2 2:1#3:1\n", {}, r"'2:1#3:1' is not the number of a word .*; begin a comment with a blank and #$"),
         ("a b a b\n", {"vocabulary": "a b c"}, r"the line does not hold exactly one word \(.*, line 1\)"),
         ("a b a b\n", {"vocabulary": "a\nb\na"}, r"duplicate word 'a', first on line 1 \(.*, line 3\)"),
     ],

@@ -158,11 +158,12 @@ def keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> Non
     """Measure the seeds of a row, and keep each measurement as soon as it is made.
 
     Args:
-        missing: whether to measure only seeds that neither this table nor another one has kept.
+        missing: whether to measure only seeds that neither this table nor another one has kept, and rows without
+            models, which take little time.
     """
     for specs in row.draws:
         key, start = identity(row, specs, store), time.perf_counter()
-        if missing and kept.find(key) is not None:
+        if missing and key[1] and kept.find(key) is not None:
             continue
         if missing and (there := kept.find_elsewhere(table, key)) is not None:
             kept.add(key, there)

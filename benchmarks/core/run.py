@@ -110,7 +110,7 @@ def missing_rows(table: Table, store: Store, out: Path, rows: list[Row], missing
 
     def there(row: Row, specs: tuple[Any, ...]) -> bool:
         key = identity(row, specs, store)
-        return kept.find(key) is not None or kept.find_elsewhere(table, key) is not None
+        return bool(key[1]) and (kept.find(key) is not None or kept.find_elsewhere(table, key) is not None)
 
     found = [replace(row, draws=tuple(specs for specs in row.draws if not there(row, specs))) for row in rows]
     return [row for row in found if row.draws]

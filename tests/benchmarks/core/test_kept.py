@@ -154,6 +154,18 @@ def test_figures_of_a_first_model_are_found_where_another_table_mixes_it(tmp_pat
     assert found((("SVD", "512"), ()), Column("perplexity", "")) is None, "only their labels tell them apart"
 
 
+def test_rows_without_models_are_always_measured_again(tmp_path: Path) -> None:
+    """Nothing says which source code their figures are of."""
+    figures = iter((1.0, 2.0))
+    rows = [Row(("first hypothesis",), ((),), {}, lambda *_: {"errors": next(figures)})]
+    made = Table(LanguageStore, "table-0", "0", "", ("",), (Column("errors", ""),), lambda *_: rows, kept=True)
+    store = LanguageStore(scales.text("planted", SCALE), SCALE, "tuned", tmp_path / "models")
+    store.parts = ("test",)
+    for expected in (1.0, 2.0):
+        (row,) = run_table(made, store, tmp_path, missing=True)["rows"]
+        assert row["cells"]["errors"]["mean"] == expected
+
+
 def test_rows_are_named_by_their_label_or_by_the_beginning_of_a_word() -> None:
     rows = [Row(label, (), {}, measures.perplexity) for label in (("FRBM", "2"), ("Temporal FRBM", "2"), ("LBL", ""))]
     for text, found in {"FRBM 2": [0], "frbm": [0, 1], "temp": [1], "BM": [], "LBL": [2], None: [0, 1, 2]}.items():

@@ -215,8 +215,9 @@ def conditioned(args: argparse.Namespace, data: Dataset, known: Pairs = NO_PAIRS
     for name in getattr(args, "condition", ["train"]):
         part = getattr(data, name)
         if part is None:
-            what = f"there are no {name} ratings to condition on"
-            raise UserError(what, "--condition", "give them, or their pairs: --rated FILE")
+            what = f"there are no {'validation' if name == 'valid' else name} ratings to condition on"
+            file = f"--{name} FILE, or " if f"--{name}" in args.parser.options() else ""
+            raise UserError(what, "--condition", f"give {file}their pairs: --rated FILE")
         if name != "train":  # those of training are always conditioned on
             part = _of_known(part)
             rated.append(Pairs(part.user, part.item))

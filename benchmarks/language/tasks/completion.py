@@ -24,7 +24,7 @@ _TINY, _WHOLE = SCALES["tiny"], Novels((50_000_000, 50_000, 50_000), 5)
 _SAMPLED = {"batch_size": 1000, "rate": {"*": 2e-3}, "decay": {"*": 0.0}}
 # of vectors that are to fit whole sentences: wide windows, fewer frequent words
 _WIDE = (("window", 10), ("subsample", 1e-4))
-# without decay, two passes fit all of the novels far better than other text: docs/fidelity.md
+# without decay, as few as two passes fit all of the novels far better than other text: docs/fidelity.md
 _DECAYED = {**_SAMPLED, "decay": {"R": 0.01, "C": 0.005}}
 
 TASK_SCALES = {

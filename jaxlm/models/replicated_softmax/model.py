@@ -304,7 +304,7 @@ def cost(config: Config, costs: Any) -> Cost:
 # lower rates. It has not been tried on real data.
 # "tuned" was chosen by validation on 20 Newsgroups (2,000 words, counts replaced by their logarithms), with log Z_D as
 # `log_partition` estimates it: document perplexity 909. As a step of c counts D times in the hidden units' inputs, with
-# the other parameters' rate for c half of the units are soon off in nearly all documents. Training for longer goes on
+# the other parameters' rate for c most units are soon off in nearly all documents. Training for longer goes on
 # improving the perplexity of held-out words, and document vectors, but puts ever more probability on documents that
 # look like none, which few chains of `log_partition` find (docs/fidelity.md has what was tried).
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {

@@ -144,7 +144,7 @@ def test_trials_to_be_gone_on_with_are_kept_until_they_are(call, monkeypatch):
 
 def test_a_search_without_test_ratings_names_rated_as_the_option_to_use(capsys):
     assert main(["search", "crbm", *DATA, "--condition", "test", "--try", "rate=0.1", "--out", "s"]) == 2
-    assert capsys.readouterr().err.endswith("(--condition) - give them, or their pairs: --rated FILE\n")
+    assert capsys.readouterr().err.endswith("(--condition) - give their pairs: --rated FILE\n")
 
 
 def test_a_full_disk_ends_the_search_and_not_a_trial(call, capsys, monkeypatch):

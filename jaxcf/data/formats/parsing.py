@@ -15,7 +15,8 @@ import pyarrow.csv as pcsv
 from jaxcf.data.formats import bad_lines
 from jaxcf.data.formats.file_layout import Layout, kind_of_time, layout_of, lines, opened, without_stars
 from jaxcf.data.formats.matlab_file import DAMAGED, arrays_of, names_of
-from jaxcf.data.formats.text_pieces import Stream, check_lines, pieces, require_separable, separator
+from jaxcf.data.formats.quoted_fields import separator_of
+from jaxcf.data.formats.text_pieces import Stream, check_lines, pieces, require_separable
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
@@ -107,7 +108,7 @@ def parse(stream: Any, layout: Layout, paths: Sequence[Source], wanted: Sequence
         return pcsv.read_csv(
             stream,
             pcsv.ReadOptions(block_size=BLOCK, skip_rows=layout.skip, column_names=names),
-            pcsv.ParseOptions(delimiter=separator(layout), quote_char='"' if layout.quoted else False),
+            pcsv.ParseOptions(delimiter=separator_of(layout.delimiter), quote_char='"' if layout.quoted else False),
             options,
         )
     except pa.ArrowException as error:

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from jaxcf.data.formats import parsing, text_pieces
+from jaxcf.data.formats import parsing, quoted_fields, text_pieces
 from jaxcf.data.formats.file_layout import Layout
 from jaxcf.data.reading import Reading
 from jaxfit.errors import UserError
@@ -44,8 +44,8 @@ def test_lines_that_end_in_quotes_are_those_of_python(tmp_path, delimiter):
                 pieces_of(path, layout)
             assert error.value.where == f"{path}, line {open_lines.index(True) + 1}"
         else:
-            sign = text_pieces.separator(layout)
-            found = csv.reader(pieces_of(path, layout).decode().splitlines(), delimiter=sign)
+            separator = quoted_fields.separator_of(delimiter)
+            found = csv.reader(pieces_of(path, layout).decode().splitlines(), delimiter=separator)
             fields = csv.reader(lines, delimiter="\x1f")
             assert list(found) == [[field.replace("\x1f", delimiter) for field in row] for row in fields]
     assert 100 < refused < 390
@@ -93,7 +93,7 @@ def test_doubled_delimiters_within_quotes_are_read(tmp_path, in_parts):
 
 
 @pytest.mark.parametrize(("encoding", "letter"), [("gb18030", "億"), ("shift_jis", "倒"), ("iso-2022-jp", "あ")])
-def test_bytes_of_letters_are_no_signs(tmp_path, in_parts, encoding, letter):
+def test_bytes_of_letters_are_not_taken_for_delimiters_or_quotation_marks(tmp_path, in_parts, encoding, letter):
     """In the first two the last byte of the letter is that of |, in the third that of a quotation mark."""
     assert letter.encode(encoding)[-1:] == b"|" or b'"' in letter.encode(encoding)
     body = "".join(f'{k}||"{letter}"||3\n{k}||b{letter}||3\n' for k in range(20))

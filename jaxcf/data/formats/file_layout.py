@@ -3,7 +3,6 @@
 import codecs
 import collections
 import contextlib
-import csv
 import datetime
 import functools
 import io
@@ -17,6 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
+from jaxcf.data.formats import quoted_fields
 from jaxcf.data.options import Reading
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source, is_pipe, lines_of, open_bytes, refuse_special_file, text_decoder
@@ -57,10 +57,8 @@ class Layout(NamedTuple):
 
     def split(self, line: str) -> list[str]:
         """Split a line into its fields."""
-        if self.quoted and '"' in line and len(self.delimiter) == 1:
-            with contextlib.suppress(csv.Error):  # a field is of more than 131,072 characters
-                return next(csv.reader([line.replace("\r", " ")], delimiter=self.delimiter), [])
-        return line.split(self.delimiter)
+        quoted = self.quoted and '"' in line
+        return quoted_fields.split(line, self.delimiter) if quoted else line.split(self.delimiter)
 
     def fault(self, line: str) -> str | None:
         """Return what is wrong with a line, if it is not laid out like this."""

@@ -4,6 +4,8 @@ A quoted field begins with a quotation mark, two of which stand for one inside i
 follows up to the delimiter belongs to the field as it is. Arrow has delimiters of one character only.
 """
 
+import contextlib
+import csv
 import functools
 import re
 
@@ -28,6 +30,15 @@ def separated(text: bytes, delimiter: str) -> bytes:
     before, within = rb'[^"\n%b]*+(?:""[^"\n%b]*+)*+' % (new, new), rb'[^"\n]*+(?:""[^"\n]*+)*+'
     field = rb'"(?<![^\r\n%b]")%b%b%b"' % (new, before, new, within)
     return re.sub(field, lambda match: match[0].replace(new, old), text.replace(old, new))
+
+
+def split(line: str, delimiter: str) -> list[str]:
+    """Split a line into its fields, and take the quotation marks off quoted ones."""
+    text = separated(line.encode("utf-8", "surrogatepass"), delimiter).decode("utf-8", "surrogatepass")
+    separator = separator_of(delimiter)
+    with contextlib.suppress(csv.Error):  # a field is of more than 131,072 characters
+        return next(csv.reader([text.replace("\r", " ")], delimiter=separator), [])
+    return text.split(separator)
 
 
 @functools.lru_cache

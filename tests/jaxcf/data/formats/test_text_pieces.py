@@ -85,11 +85,25 @@ def test_single_characters_of_a_doubled_delimiter_are_read(tmp_path, in_parts, s
         read(write_file(tmp_path, "r.dat", "1::2::3\n1:NA:2::3\n"))
 
 
-def test_doubled_delimiters_within_quotes_are_read(tmp_path, in_parts):
-    body = "".join(f'"u::{k}"::"a: b"::3\n{k}::c"d::4\n' for k in range(20))
+@pytest.mark.parametrize("skip_bad", [0, 1])
+@pytest.mark.parametrize("first", ["first", "a::b", 'a "::" b'])
+def test_doubled_delimiters_within_quotes_are_read(tmp_path, in_parts, first, skip_bad):
+    body = "".join(f'"u::{k}"::"a: b"::"3"\n{k}::c"d::4\n' for k in range(20))
     expected = [each for k in range(20) for each in ((f"u::{k}", "a: b", 3), (str(k), 'c"d', 4))]
-    path = write_file(tmp_path, "r.dat", '"first"::x::5\n' + body)
-    assert rows(read(path)) == [("first", "x", 5), *expected]
+    line = first.replace('"', '""')
+    path = write_file(tmp_path, "r.dat", f'"{line}"::x::5\n{body}')
+    assert rows(read(path, Reading(skip_bad=skip_bad))) == [(first, "x", 5), *expected]
+    named = write_file(tmp_path, "named.dat", f'"item"::"user"::"stars"\nx::"{line}"::5\n')
+    assert rows(read(named, Reading(skip_bad=skip_bad))) == [(first, "x", 5)]
+
+
+def test_a_bad_line_below_quoted_delimiters_is_named(tmp_path):
+    path = write_file(tmp_path, "r.dat", '"first"::x::5\n"u::1"::a::3\n2::b::4\n3::c\n')
+    with pytest.raises(UserError, match=r"the line has 2 columns, not 3 .*line 4\)"):
+        read(path)
+    table = read(path, Reading(skip_bad=1))
+    assert rows(table) == [("first", "x", 5), ("u::1", "a", 3), ("2", "b", 4)]
+    assert f"the first: the line has 2 columns, not 3 ({path}, line 4)" in table.notes[1]
 
 
 @pytest.mark.parametrize(("encoding", "letter"), [("gb18030", "億"), ("shift_jis", "倒"), ("iso-2022-jp", "あ")])

@@ -70,7 +70,7 @@ def delimited(
     wanted = [name for name in layout.columns if name in columns]
     said, kept = ((str(path), layout.taken),), None
     if reading.skip_bad:
-        require_separable(path, layout)
+        require_separable(path, layout, skip_bad=True)
         kept = bad_lines.kept(path, layout.skip, reading, bad_lines.of_delimited(layout, reading, wanted, scale))
         layout = layout._replace(skip=0, encoding="utf-8")
     locate = kept.locate if kept else line_locator([path], layout)

@@ -1,7 +1,8 @@
 """Quoted fields in lines of delimited files: where they end for Arrow, and delimiters inside and outside them.
 
 A quoted field begins with a quotation mark, two of which stand for one inside it. It ends at the next other one; what
-follows up to the delimiter belongs to the field as it is. Arrow has delimiters of one character only.
+follows up to the delimiter belongs to the field as it is. It does not hold the end of a line, which for Arrow is also a
+carriage return alone. Arrow has delimiters of one character only.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ def separated(text: bytes, delimiter: str) -> bytes:
     if old == new:
         return text
     # It is replaced everywhere, and put back within quoted fields: these are few, and Python is called for each.
-    before, within = rb'[^"\n%b]*+(?:""[^"\n%b]*+)*+' % (new, new), rb'[^"\n]*+(?:""[^"\n]*+)*+'
+    before, within = rb'[^"\r\n%b]*+(?:""[^"\r\n%b]*+)*+' % (new, new), rb'[^"\r\n]*+(?:""[^"\r\n]*+)*+'
     field = rb'"(?<![^\r\n%b]")%b%b%b"' % (new, before, new, within)
     return re.sub(field, lambda match: match[0].replace(new, old), text.replace(old, new))
 
@@ -49,7 +50,7 @@ def unended(separator: str) -> tuple[re.Pattern[bytes], str]:
         of such a line, for Python; of one in a text, for Arrow's RE2.
     """
     separator = f"\\x{ord(separator):02x}"
-    quoted = r'"[^"\n]*(?:""[^"\n]*)*'  # up to the quotation mark at its end
+    quoted = r'"[^"\r\n]*(?:""[^"\r\n]*)*'  # up to the quotation mark at its end
     plain = rf'[^"{separator}\r\n][^{separator}\r\n]*'
     line = rf'(?:(?:{quoted}"(?:{plain})?|{plain})?[{separator}\r])*{quoted}'
-    return re.compile(line.encode()), rf"(?:\A|\n){line}(?:\n|\z)"
+    return re.compile(rf"{line}(?:\r|\Z)".encode()), rf"(?:\A|\n){line}(?:[\r\n]|\z)"

@@ -1,7 +1,7 @@
 """The text of delimited files as Arrow parses it: lines in UTF-8, with one character between columns.
 
 Arrow parses blocks of lines at a time, so that a line break within a quoted field would be read or not by where blocks
-end. Files with one are refused, whatever their size.
+end. Files with one are refused, whatever their size; a carriage return alone is such a line break too.
 """
 
 import codecs
@@ -62,15 +62,20 @@ def pieces(stream: IO[bytes], path: Source, layout: Layout) -> Iterator[bytes]:
         yield piece
 
 
-def require_separable(path: Source, layout: Layout) -> None:
-    """Raise a UserError for the first line whose columns cannot be told apart, if there is one."""
+def require_separable(path: Source, layout: Layout, skip_bad: bool = False) -> None:
+    """Raise a UserError for the first line whose columns cannot be told apart, if there is one.
+
+    Args:
+        skip_bad: whether a line with a carriage return inside is left out, which is then no line break for Arrow.
+    """
     separator = separator_of(layout.delimiter)
     for number, text in lines(path, layout.encoding, strict=False):
         if separator != layout.delimiter and separator in text:
             raise UserError(f"the line has the control character {separator!r}", f"{path}, line {number}", "remove it")
         if not (layout.quoted and '"' in text):
             continue
-        if unended(separator)[0].fullmatch(separated(text.encode("utf-8", "replace"), layout.delimiter)):
+        text = text.replace("\r", " ") if skip_bad else text
+        if unended(separator)[0].match(separated(text.encode("utf-8", "replace"), layout.delimiter)):
             do = "remove line breaks within quoted fields, or the column, or a quotation mark that stands alone"
             raise UserError("a quoted field does not end in its line", f"{path}, line {number}", do)
 

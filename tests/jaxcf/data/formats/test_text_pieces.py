@@ -53,15 +53,37 @@ def test_lines_that_end_in_quotes_are_those_of_python(tmp_path, delimiter):
 
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize("row", [0, 1, 7, 39])
-def test_line_breaks_in_quoted_fields_are_refused_at_every_size(tmp_path, in_parts, row, timed):
+@pytest.mark.parametrize("text", ["good\r\n1,2,3,4,book", "go\rod"])
+def test_line_breaks_in_quoted_fields_are_refused_at_every_size(tmp_path, in_parts, row, timed, text):
     body = [f'{k},{k * 7},{k % 5 + 1},{k},"fine"' for k in range(40)]
-    body[row] = body[row].replace("fine", "good\r\n1,2,3,4,book")
+    body[row] = body[row].replace("fine", text)
     header = "user,item,stars," + ("time" if timed else "other")
     path = write_file(tmp_path, "r.csv", f"{header},text\n" + "\n".join(body) + "\n")
     with pytest.raises(UserError, match="a quoted field does not end in its line") as error:
         read(path)
     assert error.value.where == f"{path}, line {row + 2}"
     assert "remove line breaks within quoted fields" in error.value.do
+
+
+@pytest.mark.parametrize("delimiter", [",", "::"])
+def test_a_line_with_a_carriage_return_in_a_quoted_field_is_left_out(tmp_path, in_parts, delimiter):
+    body = [delimiter.join((str(k), '"x"', "3")) for k in range(40)]
+    body[7] = body[7].replace("x", "\rx")
+    path = write_file(tmp_path, "r", "\n".join(body))
+    table = read(path, Reading(skip_bad=1))
+    assert rows(table) == [(k, "x", 3) for k in range(40) if k != 7]
+    assert f"the first: the line has a carriage return inside ({path}, line 8)" in table.notes[1]
+    body[7] = body[7].replace('x"', "x")
+    with pytest.raises(UserError, match=r"a quoted field does not end in its line .*line 8\)"):
+        read(write_file(tmp_path, "r", "\n".join(body)), Reading(skip_bad=1))
+
+
+@pytest.mark.parametrize("skip_bad", [0, 1])
+@pytest.mark.parametrize("delimiter", [",", "::"])
+def test_quoted_fields_are_read_beside_line_ends_of_windows(tmp_path, in_parts, delimiter, skip_bad):
+    body = "".join(f'{k}{delimiter}"a{delimiter}b"{delimiter}"3"\r\n' for k in range(40))
+    path = write_file(tmp_path, "r", body.encode())
+    assert rows(read(path, Reading(skip_bad=skip_bad))) == [(k, f"a{delimiter}b", 3) for k in range(40)]
 
 
 @pytest.mark.parametrize("skip_bad", [0, 1])

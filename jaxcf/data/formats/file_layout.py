@@ -65,6 +65,9 @@ class Layout(NamedTuple):
         if self.headings and ":" in line:
             what = "the line has a colon, but is not a movie's number and a colon"
             return None if re.fullmatch(r"\s*\d+:\s*", line) else what
+        separator = quoted_fields.separator_of(self.delimiter)
+        if separator != self.delimiter and separator in line:
+            return f"the line has the control character {separator!r}"
         found = len(self.split(line))
         return None if found == self.width else f"the line has {found} column{'s' * (found != 1)}, not {self.width}"
 
@@ -284,8 +287,7 @@ def _delimiter(line: str, reading: Reading, where: str) -> str:
             elif line.count(";") > commas:
                 found = ";"
         if found is None:
-            advice = "give what separates columns: --delimiter"
-            raise UserError("the line has no known delimiter", where, advice)
+            raise UserError("the line has no known delimiter", where, "give what separates columns: --delimiter")
         return found
     text = _DELIMITER_NAMES.get(given, given)
     if not text or text != text[0] * len(text) or not text[0].isascii() or text[0] in '"\r\n':

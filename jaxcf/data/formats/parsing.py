@@ -16,7 +16,7 @@ from jaxcf.data.formats import bad_lines
 from jaxcf.data.formats.file_layout import Layout, kind_of_time, layout_of, lines, opened, without_stars
 from jaxcf.data.formats.matlab_file import DAMAGED, arrays_of, names_of
 from jaxcf.data.formats.quoted_fields import separator_of
-from jaxcf.data.formats.text_pieces import Stream, check_lines, pieces, require_separable
+from jaxcf.data.formats.text_pieces import Stream, check_lines, pieces, require_quotes_to_end
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
@@ -70,7 +70,7 @@ def delimited(
     wanted = [name for name in layout.columns if name in columns]
     said, kept = ((str(path), layout.taken),), None
     if reading.skip_bad:
-        require_separable(path, layout, skip_bad=True)
+        require_quotes_to_end(path, layout, skip_bad=True)
         kept = bad_lines.kept(path, layout.skip, reading, bad_lines.of_delimited(layout, reading, wanted, scale))
         layout = layout._replace(skip=0, encoding="utf-8")
     locate = kept.locate if kept else line_locator([path], layout)

@@ -54,28 +54,28 @@ def pieces(stream: IO[bytes], path: Source, layout: Layout) -> Iterator[bytes]:
         quoted = layout.quoted and b'"' in piece
         if separator != layout.delimiter:
             if separator.encode() in piece:
-                require_separable(path, layout)
+                check_lines([path], layout)
             delimiter = layout.delimiter.encode()
             piece = separated(piece, layout.delimiter) if quoted else piece.replace(delimiter, separator.encode())
         if quoted and _occurs(unended(separator)[1], piece):
-            require_separable(path, layout)
+            require_quotes_to_end(path, layout)
         yield piece
 
 
-def require_separable(path: Source, layout: Layout, skip_bad: bool = False) -> None:
-    """Raise a UserError for the first line whose columns cannot be told apart, if there is one.
+def require_quotes_to_end(path: Source, layout: Layout, skip_bad: bool = False) -> None:
+    """Raise a UserError for the first line in which a quoted field does not end, if there is one.
 
     Args:
         skip_bad: whether a line with a carriage return inside is left out, which is then no line break for Arrow.
     """
-    separator = separator_of(layout.delimiter)
+    if not layout.quoted:
+        return
+    pattern = unended(separator_of(layout.delimiter))[0]
     for number, text in lines(path, layout.encoding, strict=False):
-        if separator != layout.delimiter and separator in text:
-            raise UserError(f"the line has the control character {separator!r}", f"{path}, line {number}", "remove it")
-        if not (layout.quoted and '"' in text):
+        if '"' not in text:
             continue
         text = text.replace("\r", " ") if skip_bad else text
-        if unended(separator)[0].match(separated(text.encode("utf-8", "replace"), layout.delimiter)):
+        if pattern.match(separated(text.encode("utf-8", "replace"), layout.delimiter)):
             do = "remove line breaks within quoted fields, or the column, or a quotation mark that stands alone"
             raise UserError("a quoted field does not end in its line", f"{path}, line {number}", do)
 

@@ -46,6 +46,15 @@ def test_a_bad_line_is_left_out_and_said(tmp_path, bad, header):
     assert table.notes[1:] == [said]
 
 
+def test_a_line_with_the_separator_of_arrow_is_left_out(tmp_path):
+    path = write_file(tmp_path, "r.dat", '1::"a::b"::3\n1\x1f::"c::d"::4\n1::"c::d"::4\n')
+    with pytest.raises(UserError, match=r"the line has the control character '\\x1f' .*line 2\) .*--skip-bad"):
+        read(path)
+    table = read(path, Reading(skip_bad=1))
+    assert rows(table) == [(1, "a::b", 3), (1, "c::d", 4)]
+    assert f"the first: the line has the control character '\\x1f' ({path}, line 2)" in table.notes[1]
+
+
 def test_more_bad_lines_are_an_error_of_the_first(tmp_path):
     path = write_file(tmp_path, "r.csv", "\n".join([GOOD[0], *BAD, *GOOD[1:]]).encode("latin-1"))
     with pytest.raises(UserError, match="the line has 1 column, not 4") as error:

@@ -131,7 +131,8 @@ def line_locator(paths: Sequence[Source], layout: Layout) -> Callable[[int], str
 def seconds(table: pa.Table, locate: Callable[[int], str]) -> pa.Table:
     """Return a table with times as int64: whole numbers as they are, dates in seconds since 1970.
 
-    Raises UserError for a missing or invalid time, or if some are numbers and others dates.
+    Raises UserError for a missing or invalid time, or if their kinds are mixed: numbers, dates with a zone, dates
+    without one.
     """
     if "time" not in table.column_names:
         return table
@@ -155,11 +156,12 @@ def _time_error(column: pa.ChunkedArray, locate: Callable[[int], str]) -> UserEr
     kinds = [kind_of_time(str(value.as_py())) for value in column]
     others = (row for row, kind in enumerate(kinds) if kind != kinds[0])
     row = kinds.index(None) if None in kinds else next(others, 0)
-    what = f"invalid time {column[row].as_py()!r}"
-    if None not in kinds and len(set(kinds)) > 1:
-        parts = "numbers and partly dates" if "number" in kinds else "dates with a zone and partly dates without one"
-        what = f"the times are partly {parts}"
-    return UserError(what, locate(row), "give seconds since 1970 or dates such as 2005-09-06, or leave the column out")
+    if None in kinds or kinds[row] == kinds[0]:
+        do = "give seconds since 1970 or dates such as 2005-09-06, or leave the column out"
+        return UserError(f"invalid time {column[row].as_py()!r}", locate(row), do)
+    numbers = "number" in (kinds[0], kinds[row])
+    parts = "numbers and partly dates" if numbers else "dates with a zone and partly dates without one"
+    return UserError(f"the times are partly {parts}", locate(row), "write all in one form, or leave the column out")
 
 
 def mat(path: Source, reading: Reading, columns: Collection[str]) -> Iterator[Part]:

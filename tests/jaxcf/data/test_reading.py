@@ -58,7 +58,9 @@ BAD = {
     "dates with and without a zone": ("1,2,3,2020-01-02\n1,3,3,2020-01-02T03:04:05Z\n", "partly dates with a zone", 2),
     "dates without a zone below": ("1,2,3,2020-01-02T03:04Z\n1,3,3,2020-01-02T03:04\n", "partly dates with a zone", 2),
     "a number below dates of both": (
-        "1,2,3,2020-01-02\n1,3,3,2020-01-02T03:04Z\n1,4,3,9\n", "partly numbers and partly dates", 2),
+        "1,2,3,2020-01-02\n1,3,3,2020-01-02T03:04Z\n1,4,3,9\n", "partly dates with a zone", 2),
+    "a number above dates of both": (
+        "1,2,3,9\n1,3,3,2020-01-02\n1,4,3,2020-01-02T03:04Z\n", "partly numbers and partly dates", 2),
     "infinite time": ("1,2,3,4.5\n1,3,3,inf\n", "invalid time inf", 2),
     "time not in utf-8": (b"1,2,3,x\n1,3,3,\xff\n", "not valid utf-8", 2),
     "rating in a Netflix file": ("1:\n2,3,2005-01-01\n7:\n\n3:\n3,x,2005-01-01\n", "'x' is not a finite", 6),

@@ -18,6 +18,12 @@ def test_dates_become_seconds(tmp_path):
     assert read(write_file(tmp_path, "r.csv", "1,2,3,17.9\n1,3,3,18\n")).ratings.time.tolist() == [17, 18]
 
 
+@pytest.mark.parametrize("times", [("2020-01-02", "2020-01-02T03:04Z", "9"), ("9", "2020-01-02", "9")])
+def test_the_advice_for_mixed_times_is_one_form(tmp_path, times):
+    with pytest.raises(UserError, match=r"the times are partly .* - write all in one form, or leave the column out$"):
+        read(write_file(tmp_path, "r.csv", "".join(f"1,{item},3,{time}\n" for item, time in enumerate(times))))
+
+
 @pytest.mark.parametrize("dtype", [np.uint16, np.float64])
 def test_moviedata_is_read_without_overflow(tmp_path, dtype):
     """6,040 users times 3,952 movies do not fit the 16 bits of MATLAB's integers."""

@@ -65,8 +65,7 @@ class Layout(NamedTuple):
         if self.headings and ":" in line:
             what = "the line has a colon, but is not a movie's number and a colon"
             return None if re.fullmatch(r"\s*\d+:\s*", line) else what
-        separator = quoted_fields.separator_of(self.delimiter)
-        if separator != self.delimiter and separator in line:
+        if len(self.delimiter) > 1 and (separator := quoted_fields.separator_of(self.delimiter)) in line:
             return f"the line has the control character {separator!r}"
         found = len(self.split(line))
         return None if found == self.width else f"the line has {found} column{'s' * (found != 1)}, not {self.width}"

@@ -13,6 +13,7 @@ import re
 _SEPARATORS = ("\x1f", "\x1e")  # in place of a delimiter of several characters: the first that it does not consist of
 
 
+@functools.cache  # it is asked for each line with `--skip-bad`
 def separator_of(delimiter: str) -> str:
     """Return the character that separates columns for Arrow: the delimiter, or what replaces several characters."""
     return delimiter if len(delimiter) == 1 else next(other for other in _SEPARATORS if other not in delimiter)
@@ -28,21 +29,27 @@ def separated(text: bytes, delimiter: str) -> bytes:
     if old == new:
         return text
     # It is replaced everywhere, and put back within quoted fields: these are few, and Python is called for each.
-    before, within = rb'[^"\r\n%b]*+(?:""[^"\r\n%b]*+)*+' % (new, new), rb'[^"\r\n]*+(?:""[^"\r\n]*+)*+'
-    field = rb'"(?<![^\r\n%b]")%b%b%b"' % (new, before, new, within)
-    return re.sub(field, lambda match: match[0].replace(new, old), text.replace(old, new))
+    return _with_separator(new).sub(lambda match: match[0].replace(new, old), text.replace(old, new))
+
+
+@functools.cache
+def _with_separator(separator: bytes) -> re.Pattern[bytes]:
+    """Return the regular expression of a quoted field that has a separator in it."""
+    before, after = rb'[^"\r\n%b]*+(?:""[^"\r\n%b]*+)*+' % (separator, separator), rb'[^"\r\n]*+(?:""[^"\r\n]*+)*+'
+    return re.compile(rb'"(?<![^\r\n%b]")%b%b%b"' % (separator, before, separator, after))
 
 
 def split(line: str, delimiter: str) -> list[str]:
     """Split a line into its fields, and take the quotation marks off quoted ones."""
-    text = separated(line.encode("utf-8", "surrogatepass"), delimiter).decode("utf-8", "surrogatepass")
     separator = separator_of(delimiter)
+    if separator != delimiter:
+        line = separated(line.encode("utf-8", "surrogatepass"), delimiter).decode("utf-8", "surrogatepass")
     with contextlib.suppress(csv.Error):  # a field is of more than 131,072 characters
-        return next(csv.reader([text.replace("\r", " ")], delimiter=separator), [])
-    return text.split(separator)
+        return next(csv.reader([line.replace("\r", " ")], delimiter=separator), [])
+    return line.split(separator)
 
 
-@functools.lru_cache
+@functools.cache
 def unended(separator: str) -> tuple[re.Pattern[bytes], str]:
     """Return regular expressions for lines whose last field begins with a quotation mark and does not end.
 

@@ -97,12 +97,12 @@ def describe(model: TrainedModel, here: dict[str, Any]) -> dict[str, Any]:
         "commit": trained["commit"],
         "dirty": trained["dirty"],
         **({"date": info["date"]} if "date" in info else {}),  # of a model trained before dates were kept: none
-        **{key: info["identity"][key] for key in IDENTITY if key in info["identity"]},
+        **{key: value for key in IDENTITY if (value := info["identity"].get(key)) is not None},
         **info.get("decided", {}),  # absent in models trained before this was kept
         **({} if "refit" in info["identity"] else validation(info["history"])),  # a refit has no validation
         **_to_four_digits(info["timing"]),
         "seconds": _to_four_digits(info["seconds"]),
-        "warnings": info["warnings"],
+        **({"warnings": info["warnings"]} if info["warnings"] else {}),
         # a model may be older than the row it serves
         "environment": {key: value for key, value in trained.items() if key not in here or here[key] != value},
     }

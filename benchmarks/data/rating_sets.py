@@ -75,7 +75,7 @@ def _leaks(train: Ratings, held_out: Pairs, num_items: int) -> tuple[int, int]:
 def at_random(data: Dataset, number: int) -> RatingSet:
     """Split all ratings at random: a tenth for the test, a twentieth of the rest for validation.
 
-    Its own validation ratings, by which recipes are chosen, go to training, so that no test has seen a choice.
+    Its own validation ratings, by which recipes are chosen, go to training, so that no test has those ratings.
     """
     parts = [part for part in (data.train, data.test) if part is not None]
     total = sum(len(part.user) for part in (*parts, data.valid))

@@ -37,7 +37,7 @@ SEARCHED = {
     }),
     "rbm": Searched({
         "num_hidden": Range(32, 128, 2), "rate.*": Range(1e-3, 2e-2), "rate.W": Range(3e-3, 5e-2),
-        "decay.W": Range(1.0, 30.0), "batch_size": Range(20, 80, 2),
+        "decay.*": Range(1.0, 30.0), "batch_size": Range(20, 80, 2),
     }, "num_hidden"),
 }  # fmt: skip
 

@@ -88,7 +88,7 @@ def cost(config: Config, costs: NDArray[np.int64]) -> Cost:
 
 
 # Differs: the thesis names no rate or decay for U itself; "thesis" takes those of the weights (§5.4.2). "tuned": as in
-# `rbm`, with U's rate and decay chosen likewise, given the test's rated items.
+# `rbm`; U's rate and decay were chosen with its former recipe, given the test's rated items.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     name: (replace(recipe, rate={**recipe.rate, "U": rate}, decay={**recipe.decay, "U": decay}), config)
     for (name, (recipe, config)), rate, decay in zip(rbm.RECIPES.items(), (1e-3, 5e-3), (1e-2, 20.0), strict=True)

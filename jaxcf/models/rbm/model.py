@@ -235,7 +235,7 @@ def shapes(config: Config) -> Any:
 # Differs: "thesis" decays as `penalty` says; the thesis does not state its initial parameters. T is 1 (§1.3.2).
 # Minibatches are not drawn independently, but have nearly equal numbers of ratings (`jaxfit.minibatches.balancing`).
 # "tuned" was chosen by the validation ratings of MovieLens 1M, with 25 to 200 hidden units; `python -m benchmarks run
-# recipe-choice` compares it with others by them.
+# recipe-choice` compares it with other settings by the same ratings.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

@@ -142,9 +142,15 @@ def test_trials_to_be_gone_on_with_are_kept_until_they_are(call, monkeypatch):
     assert {each["trial"]: each["score"] for each in left} == {**scores, 1: None}
 
 
-def test_a_search_without_test_ratings_names_rated_as_the_option_to_use(capsys):
-    assert main(["search", "crbm", *DATA, "--condition", "test", "--try", "rate=0.1", "--out", "s"]) == 2
-    assert capsys.readouterr().err.endswith("(--condition) - give their pairs: --rated FILE\n")
+@pytest.mark.parametrize(
+    ("command", "do"),
+    [(["search", "--try", "rate=0.1"], "give their pairs"), (["train"], "give --test FILE, or their pairs")],
+)
+def test_without_test_ratings_the_options_that_give_them_are_named(command, do, capsys):
+    name, *options = command
+    assert main([name, "crbm", *DATA, "--condition", "test", *options, "--out", "s"]) == 2
+    said = f"there are no test ratings to condition on (--condition) - {do}: --rated FILE\n"
+    assert capsys.readouterr().err.endswith(said)
 
 
 def test_a_full_disk_ends_the_search_and_not_a_trial(call, capsys, monkeypatch):

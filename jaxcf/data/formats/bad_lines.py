@@ -134,7 +134,7 @@ def of_values_in(
         if "time" in names:
             kind = kind_of_time(texts["time"])
             if kind != (first or [kind])[0]:
-                return f"the time {texts['time']!r} is a {kind}, other than the first one"
+                return f"the time {texts['time']!r} is a {kind}, and the first one is a {first[0]}"
             first[:] = [kind]
         return None
 

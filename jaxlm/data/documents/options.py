@@ -12,7 +12,8 @@ class DocumentReading(Reading):
     """How files of documents are read; those given to a trained model are read as its training documents were.
 
     Attributes:
-        encoding, lower, numbers, punctuation: of texts, as in `Reading`.
+        encoding: of texts and counts, as in `Reading`.
+        lower, numbers, punctuation: of texts, as in `Reading`.
     """
 
     format: Literal["text", "counts"] | None = option(

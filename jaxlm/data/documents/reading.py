@@ -68,11 +68,11 @@ def from_files(
         reading = replace(reading, format=format_of(train[0], reading.encoding))  # type: ignore[arg-type]
     _check(reading, vocabulary, size, min_count, stop_words)
     notes: list[str] = []
-    files = {"train": train, "valid": valid, "test": test}
-    bags = {name: read(named, reading) for name, named in files.items() if named}
     given = None if vocabulary is None else read_words(vocabulary)
     if given is not None and len(given) < 2:
         raise UserError("the vocabulary has fewer than two words", vocabulary, "name at least two")
+    files = {"train": train, "valid": valid, "test": test}
+    bags = {name: read(named, reading) for name, named in files.items() if named}
     if reading.format == "counts":
         if reading.first_id is None:
             known = [bags[name].counts.indices for name in ("train", "valid") if name in bags]

@@ -25,9 +25,9 @@ BAD = {
     "1,9,-1e15,4": "the rating -1e15 is too large",
     "1,9,3,": "the time is missing",
     "1,9,3,soon": "invalid time 'soon'",
-    "1,9,3,2005-09-06": "the time '2005-09-06' is a date, other than the first one",
+    "1,9,3,2005-09-06": "the time '2005-09-06' is a date, and the first one is a number",
     "1,9,3\r,4": "the line has a carriage return inside",
-    "1,9,3,2005-09-06T00:00Z": "the time '2005-09-06T00:00Z' is a date with a zone, other than the first one",
+    "1,9,3,2005-09-06T00:00Z": "the time '2005-09-06T00:00Z' is a date with a zone, and the first one is a number",
     "1,\xff,3,4": "the line is not valid utf-8",
 }
 

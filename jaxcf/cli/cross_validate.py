@@ -77,11 +77,13 @@ def run(args: argparse.Namespace) -> None:
             **dict.fromkeys(measures.values(), float | None),
         }
         with several.open_results(args, path, known, types, folders) as done:
+            recorded = {each["fold"]: each for each in done}  # also those that are to go on
             results = [each for each in done if several.is_over(each, args)]
             if len(results) < args.folds:
                 for fold in _folds(args, [each["fold"] for each in results], trainings, tasks):
                     results.append(fold)
-                    several.save(path, known, results)
+                    recorded[fold["fold"]] = fold
+                    several.save(path, known, recorded.values())
     _report(args, measures, sorted(results, key=lambda fold: fold["fold"]))
 
 

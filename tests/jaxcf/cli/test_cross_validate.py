@@ -1,5 +1,8 @@
 """`jaxcf cross-validate`: it equals splits, trainings and evaluations made one by one; finished folds stay."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -115,6 +118,28 @@ def test_a_fold_that_was_stopped_says_so_and_is_gone_on_with_given_more_time(cal
     folds = call(*argv, "--max-minutes", "2", "--resume")[0]["folds"]
     assert trained[2:] == ["fold-1"]
     assert [fold["ended"] for fold in folds] == ["done", "done"]
+
+
+def test_folds_that_are_to_go_on_are_kept_until_they_do(call, monkeypatch):
+    argv = ["cross-validate", "pmf", *RATINGS, "--folds", "3", "--batch-size", "50", "--epochs", "1", "--out", "cv"]
+    train = training.train
+
+    def stopped(name, data, directory, **options):
+        return train(name, data, directory, **options)._replace(stopped="max-minutes")
+
+    def killed(name, data, directory, **options):
+        if directory.name == "fold-2":
+            raise Signalled
+        return train(name, data, directory, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train", stopped)
+        first = call(*argv, "--max-minutes", 1)[0]["folds"]
+        patch.setattr(training, "train", killed)
+        assert main([*argv, "--max-minutes", "2", "--resume"]) == 130
+    folds = json.loads(Path("cv/folds.json").read_text())["folds"]
+    assert {fold["fold"]: fold["ended"] for fold in folds} == {1: "done", 2: "max-minutes", 3: "max-minutes"}
+    assert folds[1:] == first[1:]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import codecs
 import collections
 import contextlib
-import datetime
 import functools
 import io
 import itertools
@@ -14,7 +13,9 @@ import shlex
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import IO, NamedTuple
+
+import pyarrow as pa
 
 from jaxcf.data.formats import quoted_fields
 from jaxcf.data.options import Reading
@@ -330,15 +331,15 @@ def _known_columns(fields: Sequence[str], counts: bool) -> dict[str, int]:
     return found
 
 
-def kind_of_time(text: str) -> Literal["number", "date", "date with a zone"] | None:
-    """Return what a text is as a time, if it is one."""
+def kind_of_time(text: str) -> str | None:
+    """Return what a text is as a time for Arrow: a number, a date or a date with a zone; None if it is no time."""
     if (number := to_number(text)) is not None:
         return "number" if math.isfinite(number) else None
-    try:
-        zone = datetime.datetime.fromisoformat(text.strip()).tzinfo
-    except ValueError:
-        return None
-    return "date with a zone" if zone else "date"
+    for zone, kind in ((None, "date"), ("UTC", "date with a zone")):
+        with contextlib.suppress(pa.ArrowInvalid):
+            pa.scalar(text.strip()).cast(pa.timestamp("ns" if "." in text else "s", zone))
+            return kind
+    return None
 
 
 def to_number(text: str) -> float | None:

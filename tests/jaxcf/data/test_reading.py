@@ -61,6 +61,8 @@ BAD = {
         "1,2,3,2020-01-02\n1,3,3,2020-01-02T03:04Z\n1,4,3,9\n", "partly dates with a zone", 2),
     "a number above dates of both": (
         "1,2,3,9\n1,3,3,2020-01-02\n1,4,3,2020-01-02T03:04Z\n", "partly numbers and partly dates", 2),
+    "date that Arrow does not read": ("1,2,3,2020-01-02\n1,3,3,2020-W05-1\n", "invalid time '2020-W05-1'", 2),
+    "date too late": ("1,2,3,2020-01-03\n1,3,3,9999-12-31 23:59:59.997\n", "invalid time '9999-12-31 23", 2),
     "infinite time": ("1,2,3,4.5\n1,3,3,inf\n", "invalid time inf", 2),
     "time not in utf-8": (b"1,2,3,x\n1,3,3,\xff\n", "not valid utf-8", 2),
     "rating in a Netflix file": ("1:\n2,3,2005-01-01\n7:\n\n3:\n3,x,2005-01-01\n", "'x' is not a finite", 6),

@@ -1,16 +1,19 @@
 """Lines of files of ratings that cannot be read: what is wrong with one, and files without them (`--skip-bad`)."""
 
+import contextlib
 import functools
 import io
+import math
 import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as pcsv
 from numpy.typing import ArrayLike
 
-from jaxcf.data.formats.file_layout import Layout, kind_of_time, lines, to_number
+from jaxcf.data.formats.file_layout import Layout, lines, to_number
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
@@ -66,6 +69,17 @@ def kept(path: Source, skip: int, reading: Reading, fault: Fault) -> Kept:
     return Kept(path, np.array(numbers, np.int64), texts, (left_out,) if left_out else ())
 
 
+def kind_of_time(text: str) -> str | None:
+    """Return what a text is as a time for Arrow: a number, a date or a date with a zone; None if it is no time."""
+    if (number := to_number(text)) is not None:
+        return "number" if math.isfinite(number) else None
+    for zone, kind in ((None, "date"), ("UTC", "date with a zone")):
+        with contextlib.suppress(pa.ArrowInvalid):
+            pa.scalar(text.strip()).cast(pa.timestamp("ns" if "." in text else "s", zone))
+            return kind
+    return None
+
+
 def rating_of(text: str, decimal: str) -> float:
     """Return the rating that a text is; NaN if it is none, as one with a point where commas are decimal signs."""
     number = to_number(text.replace(decimal, ".")) if decimal == "." or "." not in text else None
@@ -105,8 +119,6 @@ def of_delimited(layout: Layout, reading: Reading, names: list[str], scale: Rati
     def fault(line: str) -> str | None:
         if wrong := layout.fault(line):
             return wrong
-        if "\r" in line:
-            return "the line has a carriage return inside"
         fields = layout.split(line)
         return of_values({name: fields[layout.columns[name]] for name in names})
 

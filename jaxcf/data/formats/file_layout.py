@@ -6,7 +6,6 @@ import contextlib
 import functools
 import io
 import itertools
-import math
 import os
 import re
 import shlex
@@ -14,8 +13,6 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
-
-import pyarrow as pa
 
 from jaxcf.data.formats import quoted_fields
 from jaxcf.data.options import Reading
@@ -37,6 +34,7 @@ _COUNT_NAMES = {"count", "counts", "plays", "playcount", "playcounts", "numplays
                 "viewcount", "clicks", "clickcount", "visits", "downloads", "purchases", "quantity", "qty", "frequency",
                 "freq", "weight"}  # fmt: skip
 PARQUET = b"PAR1"  # how such a file begins
+BLOCK = 1 << 22  # bytes that Arrow parses at a time with each thread; a line may not be longer
 FIRST_LINES = 100  # of which the layout is that of most, where bad ones are left out
 _DELIMITERS = ("::", "\t", ",", ";", "|", " ")
 _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "space": " ", "semicolon": ";", "pipe": "|"}
@@ -66,6 +64,10 @@ class Layout(NamedTuple):
         if self.headings and ":" in line:
             what = "the line has a colon, but is not a movie's number and a colon"
             return None if re.fullmatch(r"\s*\d+:\s*", line) else what
+        if "\r" in line:
+            return "the line has a carriage return inside"
+        if len(line) > BLOCK / 4 and len(line.encode("utf-8", "surrogatepass")) > BLOCK:
+            return f"the line is longer than {BLOCK >> 20} MB"
         if len(self.delimiter) > 1 and (separator := quoted_fields.separator_of(self.delimiter)) in line:
             return f"the line has the control character {separator!r}"
         found = len(self.split(line))
@@ -329,17 +331,6 @@ def _known_columns(fields: Sequence[str], counts: bool) -> dict[str, int]:
         if len(matching) == 1:
             found[name] = matching[0]
     return found
-
-
-def kind_of_time(text: str) -> str | None:
-    """Return what a text is as a time for Arrow: a number, a date or a date with a zone; None if it is no time."""
-    if (number := to_number(text)) is not None:
-        return "number" if math.isfinite(number) else None
-    for zone, kind in ((None, "date"), ("UTC", "date with a zone")):
-        with contextlib.suppress(pa.ArrowInvalid):
-            pa.scalar(text.strip()).cast(pa.timestamp("ns" if "." in text else "s", zone))
-            return kind
-    return None
 
 
 def to_number(text: str) -> float | None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from jaxcf.data.formats import bad_lines
-from jaxcf.data.formats.file_layout import Layout, kind_of_time, layout_of, lines, opened, without_stars
+from jaxcf.data.formats.file_layout import BLOCK, Layout, layout_of, lines, opened, without_stars
 from jaxcf.data.formats.matlab_file import DAMAGED, arrays_of, names_of
 from jaxcf.data.formats.quoted_fields import separator_of
 from jaxcf.data.formats.text_pieces import Stream, check_lines, pieces, require_quotes_to_end
@@ -23,7 +23,6 @@ from jaxfit.errors import UserError
 from jaxfit.files import large_arrays
 from jaxfit.files.opening import Source
 
-BLOCK = 1 << 22  # bytes parsed at a time by each thread
 TEXTS = pa.dictionary(pa.int32(), pa.utf8())
 
 
@@ -153,7 +152,7 @@ def seconds(table: pa.Table, locate: Callable[[int], str]) -> pa.Table:
 
 def _time_error(column: pa.ChunkedArray, locate: Callable[[int], str]) -> UserError:
     """Return the error of the first time that is invalid, or else of the first that is not of the first one's kind."""
-    kinds = [kind_of_time(str(value.as_py())) for value in column]
+    kinds = [bad_lines.kind_of_time(str(value.as_py())) for value in column]
     others = (row for row, kind in enumerate(kinds) if kind != kinds[0])
     row = kinds.index(None) if None in kinds else next(others, 0)
     if None in kinds or kinds[row] == kinds[0]:

@@ -5,7 +5,6 @@ follows up to the delimiter belongs to the field as it is. It does not hold the 
 carriage return alone. Arrow has delimiters of one character only.
 """
 
-import contextlib
 import csv
 import functools
 import re
@@ -44,9 +43,11 @@ def split(line: str, delimiter: str) -> list[str]:
     separator = separator_of(delimiter)
     if separator != delimiter:
         line = separated(line.encode("utf-8", "surrogatepass"), delimiter).decode("utf-8", "surrogatepass")
-    with contextlib.suppress(csv.Error):  # a field is of more than 131,072 characters
+    limit = csv.field_size_limit(len(line))  # by default fields of more than 131,072 characters are an error
+    try:
         return next(csv.reader([line.replace("\r", " ")], delimiter=separator), [])
-    return line.split(separator)
+    finally:
+        csv.field_size_limit(limit)
 
 
 @functools.cache

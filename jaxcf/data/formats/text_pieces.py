@@ -95,7 +95,7 @@ def _in_utf8(piece: bytes, path: Source, layout: Layout) -> bytes:
     if codecs.lookup(layout.encoding).name == "utf-8":
         return piece.removeprefix(codecs.BOM_UTF8)
     try:
-        return codecs.getincrementaldecoder(layout.encoding)().decode(piece, final=True).encode()
+        return piece.decode(layout.encoding).encode()
     except UnicodeError as error:
         check_lines([path], layout)
         raise UserError(f"the file is not valid {layout.encoding}: {error}", path, "check it") from None

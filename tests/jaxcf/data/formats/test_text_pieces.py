@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from jaxcf.data.formats import parsing, quoted_fields, text_pieces
+from jaxcf.data.formats import file_layout, parsing, quoted_fields, text_pieces
 from jaxcf.data.formats.file_layout import Layout
 from jaxcf.data.reading import Reading
 from jaxfit.errors import UserError
@@ -94,6 +94,33 @@ def test_quoted_fields_are_read_beside_line_ends_of_windows(tmp_path, in_parts, 
 def test_other_quotation_marks_are_read_at_every_size(tmp_path, in_parts, text, value, skip_bad):
     path = write_file(tmp_path, "r.csv", "user,item,stars\n" + "".join(f"{k},{text},3\n" for k in range(40)))
     assert rows(read(path, Reading(skip_bad=skip_bad))) == [(k, value, 3) for k in range(40)]
+
+
+def test_a_line_longer_than_a_block_is_refused_or_left_out(tmp_path, monkeypatch):
+    for module in (file_layout, parsing):
+        monkeypatch.setattr(module, "BLOCK", 1 << 20)
+    rated = [(k, 7, 3) for k in range(40)]
+    body = [f"{user},{item},{stars},text" for user, item, stars in rated]
+    body[7] += "\N{GREEK SMALL LETTER ALPHA}" * (1 << 20)  # of two bytes
+    path = write_file(tmp_path, "r.csv", "user,item,stars,other\n" + "\n".join(body))
+    with pytest.raises(UserError, match=r"the line is longer than 1 MB .*line 9\) .*--skip-bad"):
+        read(path)
+    assert rows(read(path, Reading(skip_bad=1))) == [row for row in rated if row[0] != 7]
+
+
+def test_a_carriage_return_outside_quotes_is_an_error_of_its_line(tmp_path):
+    path = write_file(tmp_path, "r.csv", b"1,2,3\n1,3\r,4\n1,4,3\n")
+    with pytest.raises(UserError, match=r"the line has a carriage return inside .*line 2\)"):
+        read(path)
+
+
+@pytest.mark.parametrize("skip_bad", [0, 1])
+@pytest.mark.parametrize("delimiter", [",", "::"])
+def test_long_quoted_fields_are_read(tmp_path, delimiter, skip_bad):
+    lines = [("user", "item", "stars", '"text"'), *((str(k), "7", "3", f'"{delimiter * 100_000}"') for k in range(3))]
+    path = write_file(tmp_path, "r", "\n".join(map(delimiter.join, lines)))
+    assert rows(read(path, Reading(skip_bad=skip_bad))) == [(k, 7, 3) for k in range(3)]
+    assert csv.field_size_limit() == 131_072
 
 
 @pytest.mark.parametrize("skip_bad", [0, 1])

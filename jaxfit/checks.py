@@ -82,7 +82,7 @@ def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None
     names = named_arrays(params)
     rate, decay = per_parameter(names, recipe.rate, "--rate"), per_parameter(names, recipe.decay, "--decay")
     most, when, advice = max(r * d for r, d in zip(rate, decay, strict=True)), program.decay.when, ""
-    share = (1 if recipe.reduction == "mean" else min(recipe.batch_size, size)) / size
+    share = program.decay.share * (1 if recipe.reduction == "mean" else min(recipe.batch_size, size)) / size
     if when == "every-step" and most > LARGEST_DECAY:
         advice = f"keep it under {LARGEST_DECAY} a step"
     largest = min(LARGEST_SHRINK, 1 - 1e-36 ** (1 / min(steps, RESCALE_STEPS)))  # scales do not underflow

@@ -227,7 +227,8 @@ def make_run(
         count = used.astype(jnp.float32) if mean else 1.0
         fraction = state.step.astype(jnp.float32) / rates.total
         factor = jnp.where(rates.anneal, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(fraction, 1.0))), 1.0)
-        every: Any = {"every-step": 1.0, "per-row": used / count / size, "when-touched": 0.0}[program.decay.when]
+        per_row = program.decay.share * (used / count / size)
+        every: Any = {"every-step": 1.0, "per-row": per_row, "when-touched": 0.0}[program.decay.when]
         if program.visits is not None:
             index = division.examples(i, 0, order, size)
             return visit_examples(program, state, data, index, used, rates, factor, every)

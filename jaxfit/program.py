@@ -95,10 +95,12 @@ class Decay:
             time that a row is used.
         penalty: (params, batch, weight, config) -> like params, scalars: the SUM of weight * ½|row|² over the uses
             of each parameter's rows; for "when-touched" only. `params` are those that `loss` receives.
+        share: of λ that is applied; for "per-row" only.
     """
 
     when: Literal["every-step", "per-row", "when-touched"] = "every-step"
     penalty: Callable[..., Any] | None = None
+    share: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from jaxcf.data import user_batches
 from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.data.user_batches import Batch
 from jaxcf.models.rbm import model as rbm
-from jaxcf.models.rbm.config import Config
+from jaxcf.models.rbm.config import Config, decay_share
 from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
@@ -61,15 +61,16 @@ def touched(batch: Batch, config: Config) -> Params:
     return Params(*rbm.touched(batch, config), batch.rated.item)
 
 
-def program(config: Config) -> Program:
+def program(config: Config, share: float = 1.0) -> Program:
     """Return the model as the engine sees it, over `Data` with `rated`."""
-    return rbm.program(config, touched)
+    return rbm.program(config, touched, share)
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains, conditioned on the items of the training ratings and on `rated`."""
     params = init(key, config, data.train, config.scale.level(data.train.stars))
-    return TrainingSetup(program(config), params, *user_batches.training_data(data, config.scale, (data.train, rated)))
+    trained = program(config, decay_share(data.train, config))
+    return TrainingSetup(trained, params, *user_batches.training_data(data, config.scale, (data.train, rated)))
 
 
 def shapes(config: Config) -> Params:

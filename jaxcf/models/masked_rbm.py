@@ -23,7 +23,7 @@ from jaxcf.data.user_batches import Batch
 from jaxcf.models.rbm import config as of_rbm
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.chains import of_entries, open_tables
-from jaxcf.models.rbm.config import covariance
+from jaxcf.models.rbm.config import covariance, decay_share
 from jaxcf.models.rbm.prediction import fold_in, predictor, score
 from jaxfit.draws import uniform
 from jaxfit.errors import UserError
@@ -129,20 +129,21 @@ def _predicted(
     return counted @ nats / config.mask_rate, metrics, (p, chances, masked, of_rating)
 
 
-def program(config: Config) -> Program:
+def program(config: Config, share: float = 1.0) -> Program:
     """Return the model as the engine sees it, over `Data`."""
     return Program(
         config=config, size=user_batches.num_users, batch=user_batches.gather, loss=batch_loss, score=score,
         metric=Metric("RMSE", np.sqrt), training_metrics=(MASKED,), events=user_batches.num_events,
         sparse=Sparse(rbm.touched, gradient, preconditioned=bool(config.smooth)), ragged=Ragged(user_batches.costs),
-        decay=Decay("per-row"),
+        decay=Decay("per-row", share=share),
     )  # fmt: skip
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains."""
     params = rbm.init(key, config, data.train, config.scale.level(data.train.stars))
-    return TrainingSetup(program(config), params, *user_batches.training_data(data, config.scale))
+    trained = program(config, decay_share(data.train, config))
+    return TrainingSetup(trained, params, *user_batches.training_data(data, config.scale))
 
 
 def cost(config: Config, costs: NDArray[np.int64]) -> Cost:
@@ -168,7 +169,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
             optimizer="sgd", batch_size=20, epochs=30, rate={"*": 0.03}, decay={"*": 0.1, "W": 12.0}, anneal=True,
             reduction="sum",
         ),
-        {"init_scale": 0.02, "center": 0.5, "smooth": 2.5},
+        {"init_scale": 0.02, "center": 0.5, "smooth": 2.5, "full_decay": 180.0},
     ),
 }  # fmt: skip
 

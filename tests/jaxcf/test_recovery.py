@@ -24,8 +24,6 @@ CONFIG = Planted(
     user_tail=0.3, item_tail=0.3,
 )  # fmt: skip
 SIZES = {"num_features": 4, "num_hidden": 16, "init_scale": 0.1}  # two features more, for biases
-# in place of the recipes' decays, chosen on ratings with more noise, which here hold the models below 0.48 of the way
-DECAYS = {"masked-rbm": {"*": 0.1, "W": 3.0}, "rbm": {"*": 3.0}, "crbm": {"*": 3.0, "U": 20.0}}
 EPOCHS, BATCH = 2, 100  # times the recipe's, and at most: for fewer ratings than it was chosen on
 # the least part of the way from the best constant to the reference
 OF_BIASES = 0.75
@@ -78,8 +76,7 @@ def fitted(name, data, directory):
     known = {field.name for field in fields(get(name).config)}
     config = {**config, **{field: size for field, size in SIZES.items() if field in known}}
     if isinstance(recipe, Recipe):
-        decay, batch = DECAYS.get(name, recipe.decay), min(recipe.batch_size, BATCH)
-        recipe = replace(recipe, epochs=EPOCHS * recipe.epochs, batch_size=batch, decay=decay)
+        recipe = replace(recipe, epochs=EPOCHS * recipe.epochs, batch_size=min(recipe.batch_size, BATCH))
     return training.train(name, data, directory, recipe=recipe, config=config).model
 
 

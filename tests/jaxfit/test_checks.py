@@ -43,11 +43,12 @@ def test_parameters_of_other_types_than_float32_and_float64_are_refused(kind):
         toy_training.train(params=params)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.5])
 @pytest.mark.parametrize(("size", "shrink", "fits"), [(9, 0.49, True), (9, 0.51, False), (5000, 0.1, False)])
-def test_a_decay_by_which_scales_would_underflow_is_refused(size, shrink, fits):
+def test_a_decay_by_which_scales_would_underflow_is_refused(size, shrink, fits, share):
     """Of each row, per step: over the 4096 steps between which scales are applied, a tenth leaves 1e-188."""
-    program, params = replace(toy.program(True), decay=Decay("per-row")), toy.init(jax.random.key(0))
-    recipe = replace(RECIPE, decay={"*": shrink * size / 1e-2})
+    program, params = replace(toy.program(True), decay=Decay("per-row", share=share)), toy.init(jax.random.key(0))
+    recipe = replace(RECIPE, decay={"*": shrink * size / share / 1e-2})
     if fits:
         check_size(program, recipe, params, size)
         return

@@ -51,14 +51,15 @@ def in_numpy(rate, reduction, decay, penalised):
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 @pytest.mark.parametrize(
-    ("decay", "shrink"),
+    ("decay", "share", "shrink"),
     [
-        ("every-step", lambda used, by, n: 1.0),
-        ("per-row", lambda used, by, n: used / by / n),
-        ("when-touched", lambda used, by, n: 0.0),
+        ("every-step", 1.0, lambda used, by, n: 1.0),
+        ("per-row", 1.0, lambda used, by, n: used / by / n),
+        ("per-row", 0.3, lambda used, by, n: 0.3 * used / by / n),
+        ("when-touched", 1.0, lambda used, by, n: 0.0),
     ],
 )
-def test_sgd_equals_a_loop_in_numpy_for_each_kind_of_decay(reduction, decay, shrink):
+def test_sgd_equals_a_loop_in_numpy_for_each_kind_of_decay(reduction, decay, share, shrink):
     rate = 0.002 if reduction == "sum" else 0.02
 
     def penalty(params, batch, weight, config):
@@ -66,7 +67,7 @@ def test_sgd_equals_a_loop_in_numpy_for_each_kind_of_decay(reduction, decay, shr
         uses = jnp.sum(weight)
         return toy.Params(0.5 * jnp.sum(weight * jnp.sum(T**2, axis=1)), 0.5 * uses * jnp.sum(a**2))
 
-    program = toy.program(True, decay=Decay(decay, penalty if decay == "when-touched" else None))
+    program = toy.program(True, decay=Decay(decay, penalty if decay == "when-touched" else None, share))
     got = train(program=program, rate={"*": rate, "a": 0.01 * rate}, reduction=reduction).params
     T, a = in_numpy(rate, reduction, shrink, decay == "when-touched")
     np.testing.assert_allclose(got.T, T, rtol=1e-4, atol=1e-6)

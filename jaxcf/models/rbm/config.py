@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcf.data.ratings import RatingScale
+from jaxcf.data.ratings import Ratings, RatingScale
 from jaxfit.errors import UserError
 from jaxfit.rbm import schedule
 from jaxfit.recipe import option
@@ -23,6 +23,9 @@ class Config:
             covariance exp(-(k-l)²/2s²) / decay, as neighbouring ratings mean nearly the same; in levels of the scale.
             With 0, as in the thesis, they are independent. The direction of descent is that in the metric of the prior
             (`jaxcf.models.rbm.chains.gradient`), which is exact for SGD; other optimizers treat it as the gradient.
+        full_decay: ratings from which decay is as given, where those of a user and those of a movie are averaged, and
+            the geometric mean is taken; with fewer, decay is less in proportion (`decay_share`). With 0, as in the
+            thesis, it is always as given.
     """
 
     num_items: int = option(help="movies", unit="items")
@@ -38,6 +41,9 @@ class Config:
     prior: Literal["per-rating", "per-row"] = option(
         "per-row", "apply decay once per rating of a movie, or once per movie"
     )
+    full_decay: float = option(
+        0.0, "mean ratings of a user and a movie with which decay is as given; with fewer, in proportion", "ratings"
+    )
     init_scale: float = option(0.01, "standard deviation of initial weights")
 
     def __post_init__(self) -> None:
@@ -49,12 +55,29 @@ class Config:
         if self.smooth and self.prior == "per-rating":
             what = "smooth weights go with the prior per-row alone"
             raise UserError(what, "--prior per-rating", "add --smooth 0")
+        if not 0 <= self.full_decay < np.inf:
+            raise UserError("--full-decay must be 0 or more", f"--full-decay {self.full_decay}", "give 0 or more")
+        if self.full_decay and self.prior == "per-rating":
+            what = "by the prior per-rating, decay is in proportion to ratings already"
+            raise UserError(what, "--prior per-rating", "add --full-decay 0")
         object.__setattr__(self, "cd_steps", schedule(self.cd_steps))  # a list where it was read from JSON
 
     @property
     def scale(self) -> RatingScale:
         """The ratings that the model knows; other ratings are rounded to them."""
         return RatingScale(self.low, self.low + self.step * (self.num_values - 1), self.step)
+
+
+def decay_share(ratings: Ratings, config: Config) -> float:
+    """Return the share of decay that is applied: N / √(users · movies) / `full_decay` of those rated, at most 1.
+
+    Hidden units learn what ratings have in common. With few ratings that is little, and decay that suits many keeps the
+    weights near 0.
+    """
+    if not config.full_decay:
+        return 1.0
+    users, movies = (np.count_nonzero(np.bincount(index)) for index in (ratings.user, ratings.item))
+    return float(min(1.0, len(ratings.user) / np.sqrt(users * movies) / config.full_decay))
 
 
 def covariance(config: Config) -> NDArray[np.float32] | None:

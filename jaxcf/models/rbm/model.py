@@ -20,7 +20,7 @@ from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.pairwise import zero_unrated
 from jaxcf.models.rbm.chains import chains, gradient, hidden_bias, hidden_input, of_entries, reconstruction_metrics
-from jaxcf.models.rbm.config import Config
+from jaxcf.models.rbm.config import Config, decay_share
 from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor, score
 from jaxfit.draws import uniform
 from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
@@ -177,11 +177,12 @@ def gather_users(data: Data, index: Array, capacity: tuple[int, ...], config: Co
     return user_batches.gather(data, index, capacity, config)._replace(cd_steps=jnp.int32(config.cd_steps[0]))
 
 
-def program(config: Config, rows: Callable[[Batch, Config], Any] = touched) -> Program:
+def program(config: Config, rows: Callable[[Batch, Config], Any] = touched, share: float = 1.0) -> Program:
     """Return the model as the engine sees it, over `Data`.
 
     Args:
         rows: as `touched`; the conditional model has its own.
+        share: from `decay_share`.
     """
     per_rating = config.prior == "per-rating"
     return Program(
@@ -197,14 +198,15 @@ def program(config: Config, rows: Callable[[Batch, Config], Any] = touched) -> P
         scheduled=len(set(config.cd_steps)) > 1,
         sparse=Sparse(rows, None if per_rating else gradient, preconditioned=bool(config.smooth)),
         ragged=Ragged(user_batches.costs),
-        decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
+        decay=Decay("when-touched", penalty) if per_rating else Decay("per-row", share=share),
     )
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains."""
     params = init(key, config, data.train, config.scale.level(data.train.stars))
-    return TrainingSetup(program(config), params, *user_batches.training_data(data, config.scale))
+    trained = program(config, share=decay_share(data.train, config))
+    return TrainingSetup(trained, params, *user_batches.training_data(data, config.scale))
 
 
 def cost(config: Config, costs: NDArray[np.int64]) -> Cost:
@@ -235,7 +237,8 @@ def shapes(config: Config) -> Any:
 # Differs: "thesis" decays as `penalty` says; the thesis does not state its initial parameters. T is 1 (§1.3.2).
 # Minibatches are not drawn independently, but have nearly equal numbers of ratings (`jaxfit.minibatches.balancing`).
 # "tuned" was chosen by the validation ratings of MovieLens 1M, with 25 to 200 hidden units; `python -m benchmarks run
-# recipe-choice` compares it with other settings by the same ratings.
+# recipe-choice` compares it with other settings by the same ratings. There `full_decay` is just reached; it was chosen
+# by parts of MovieLens 1M and 100K, and planted ratings.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(
@@ -249,7 +252,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
             optimizer="sgd", batch_size=20, epochs=30, rate={"*": 0.012}, decay={"*": 12.0}, anneal=True,
             reduction="sum",
         ),
-        {"init_scale": 0.02, "center": 0.5, "smooth": 2.2},
+        {"init_scale": 0.02, "center": 0.5, "smooth": 2.2, "full_decay": 180.0},
     ),
 }  # fmt: skip
 

@@ -23,9 +23,9 @@ class Config:
             covariance exp(-(k-l)²/2s²) / decay, as neighbouring ratings mean nearly the same; in levels of the scale.
             With 0, as in the thesis, they are independent. The direction of descent is that in the metric of the prior
             (`jaxcf.models.rbm.chains.gradient`), which is exact for SGD; other optimizers treat it as the gradient.
-        full_decay: ratings from which decay is as given, where those of a user and those of a movie are averaged, and
-            the geometric mean is taken; with fewer, decay is less in proportion (`decay_share`). With 0, as in the
-            thesis, it is always as given.
+        full_decay: how many ratings users and movies have on average, by the geometric mean of both, from which decay
+            is as given; with fewer, it is less in proportion (`decay_share`). With 0, as in the thesis, it is always
+            as given.
     """
 
     num_items: int = option(help="movies", unit="items")
@@ -42,7 +42,7 @@ class Config:
         "per-row", "apply decay once per rating of a movie, or once per movie"
     )
     full_decay: float = option(
-        0.0, "mean ratings of a user and a movie with which decay is as given; with fewer, in proportion", "ratings"
+        0.0, "mean ratings of users and movies from which decay is as given; with fewer, in proportion", "ratings"
     )
     init_scale: float = option(0.01, "standard deviation of initial weights")
 

@@ -69,7 +69,7 @@ def program(config: Config, share: float = 1.0) -> Program:
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains, conditioned on the items of the training ratings and on `rated`."""
     params = init(key, config, data.train, config.scale.level(data.train.stars))
-    trained = program(config, decay_share(data.train, config))
+    trained = program(config, decay_share(data, config))
     return TrainingSetup(trained, params, *user_batches.training_data(data, config.scale, (data.train, rated)))
 
 

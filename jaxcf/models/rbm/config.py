@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcf.data.ratings import Ratings, RatingScale
+from jaxcf.data.ratings import Dataset, RatingScale, present
 from jaxfit.errors import UserError
 from jaxfit.rbm import schedule
 from jaxfit.recipe import option
@@ -68,16 +68,16 @@ class Config:
         return RatingScale(self.low, self.low + self.step * (self.num_values - 1), self.step)
 
 
-def decay_share(ratings: Ratings, config: Config) -> float:
-    """Return the share of decay that is applied: N / √(users · movies) / `full_decay` of those rated, at most 1.
+def decay_share(data: Dataset, config: Config) -> float:
+    """Return the share of decay that is applied: N / √(users · movies) / `full_decay` of training ratings, at most 1.
 
     Hidden units learn what ratings have in common. With few ratings that is little, and decay that suits many keeps the
     weights near 0.
     """
     if not config.full_decay:
         return 1.0
-    users, movies = (np.count_nonzero(np.bincount(index)) for index in (ratings.user, ratings.item))
-    return float(min(1.0, len(ratings.user) / np.sqrt(users * movies) / config.full_decay))
+    users, movies = map(np.count_nonzero, present(data.catalogue, data.train))
+    return float(min(1.0, len(data.train.user) / np.sqrt(users * movies) / config.full_decay))
 
 
 def covariance(config: Config) -> NDArray[np.float32] | None:

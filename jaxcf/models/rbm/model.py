@@ -205,7 +205,7 @@ def program(config: Config, rows: Callable[[Batch, Config], Any] = touched, shar
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains."""
     params = init(key, config, data.train, config.scale.level(data.train.stars))
-    trained = program(config, share=decay_share(data.train, config))
+    trained = program(config, share=decay_share(data, config))
     return TrainingSetup(trained, params, *user_batches.training_data(data, config.scale))
 
 

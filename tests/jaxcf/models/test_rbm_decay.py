@@ -14,6 +14,7 @@ from jaxfit.errors import UserError
 USERS, ITEMS, SCALE = 5, 7, RatingScale(1, 3, 1)
 USER, ITEM = np.array([0, 0, 0, 1, 3, 3, 3, 3], np.int32), np.array([0, 3, 4, 1, 5, 0, 2, 4], np.int32)
 KNOWN = Ratings(USER, ITEM, np.full(len(USER), 2, np.float32))
+DATA = Dataset("toy", KNOWN, KNOWN, None, Catalogue(np.arange(USERS), np.arange(ITEMS), SCALE), "", "")
 MEAN = 8 / np.sqrt(3 * 6)  # of 3 users and 6 movies with ratings; others do not count
 
 
@@ -22,10 +23,10 @@ def config(model=rbm, **options):
 
 
 def test_decay_is_less_in_proportion_where_users_and_movies_have_fewer_ratings():
-    assert decay_share(KNOWN, config()) == 1
-    assert decay_share(KNOWN, config(full_decay=MEAN / 2)) == 1
-    assert decay_share(KNOWN, config(full_decay=5 * MEAN)) == pytest.approx(0.2)
-    fewer = Ratings(*(x[:4] for x in KNOWN[:3]))  # of 2 users and 4 movies
+    assert decay_share(DATA, config()) == 1
+    assert decay_share(DATA, config(full_decay=MEAN / 2)) == 1
+    assert decay_share(DATA, config(full_decay=5 * MEAN)) == pytest.approx(0.2)
+    fewer = DATA._replace(train=Ratings(*(x[:4] for x in KNOWN[:3])))  # of 2 users and 4 movies
     assert decay_share(fewer, config(full_decay=10.0)) == pytest.approx(4 / np.sqrt(2 * 4) / 10)
 
 
@@ -33,9 +34,8 @@ def test_decay_is_less_in_proportion_where_users_and_movies_have_fewer_ratings()
 @pytest.mark.parametrize("full_decay", [0.0, 100.0])
 def test_training_has_the_share_of_decay(model, full_decay):
     settings = config(model, full_decay=full_decay)
-    data = Dataset("toy", KNOWN, KNOWN, None, Catalogue(np.arange(USERS), np.arange(ITEMS), SCALE), "", "")
-    setup = model.prepare(jax.random.key(0), data, NO_PAIRS, settings)
-    assert setup.program.decay.share == decay_share(KNOWN, settings)
+    setup = model.prepare(jax.random.key(0), DATA, NO_PAIRS, settings)
+    assert setup.program.decay.share == decay_share(DATA, settings)
 
 
 @pytest.mark.parametrize(

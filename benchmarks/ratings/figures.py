@@ -157,7 +157,7 @@ def features_by_model(result: dict[str, Any], path: Path) -> None:
 
 
 def _titled(result: dict[str, Any]) -> str:
-    return f"{result['title']}\n{_ours(result)}"
+    return f"{result['title']}: {_ours(result)}"
 
 
 def _here(result: dict[str, Any], number: int, name: str) -> str:

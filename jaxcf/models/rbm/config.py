@@ -52,14 +52,11 @@ class Config:
             raise UserError(what, f"{self.num_values} values", "give a scale with steps, or train pmf")
         if not 0 <= self.smooth < np.inf:
             raise UserError("--smooth must be 0 or more", f"--smooth {self.smooth}", "give 0 or more")
-        if self.smooth and self.prior == "per-rating":
-            what = "smooth weights go with the prior per-row alone"
-            raise UserError(what, "--prior per-rating", "add --smooth 0")
         if not 0 <= self.full_decay < np.inf:
             raise UserError("--full-decay must be 0 or more", f"--full-decay {self.full_decay}", "give 0 or more")
-        if self.full_decay and self.prior == "per-rating":
-            what = "by the prior per-rating, decay is in proportion to ratings already"
-            raise UserError(what, "--prior per-rating", "add --full-decay 0")
+        if self.prior == "per-rating" and (self.smooth or self.full_decay):
+            what = "smooth weights, and less decay for few ratings, go with the prior per-row alone"
+            raise UserError(what, "--prior per-rating", "add --smooth 0 --full-decay 0")
         object.__setattr__(self, "cd_steps", schedule(self.cd_steps))  # a list where it was read from JSON
 
     @property

@@ -42,7 +42,8 @@ def test_training_has_the_share_of_decay(model, full_decay):
     ("options", "said"),
     [
         ({"full_decay": -1.0}, r"--full-decay must be 0 or more \(--full-decay -1.0\)"),
-        ({"full_decay": 9.0, "prior": "per-rating"}, "in proportion to ratings already .* - add --full-decay 0$"),
+        ({"full_decay": 9.0, "prior": "per-rating"}, "the prior per-row alone .* - add --smooth 0 --full-decay 0$"),
+        ({"smooth": 1.0, "prior": "per-rating"}, "the prior per-row alone .* - add --smooth 0 --full-decay 0$"),
     ],
 )
 def test_a_share_of_decay_that_has_no_meaning_is_refused(options, said):
